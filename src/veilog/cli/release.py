@@ -64,8 +64,8 @@ _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats without a place for the guarantee."""
 NOISE_ONLY = 6
 """Exit status of a release that its own answers do not distinguish from noise."""
-_COMPARE_AT_ONCE = 5_000
-"""Number of variants a side up to which `release` shows the utility at once."""
+_COMPARED_WHOLLY = 5_000
+"""Number of variants a side up to which `release` measures models and attacks, too."""
 
 
 def release(
@@ -252,19 +252,17 @@ def _comparison_source(original: EventLog | StoredLog | Variants, subset: Partit
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
-def _compare_release(original: EventLog | Variants, released: Release) -> Comparison | None:
-    """Return the comparison with the original; None if it would take a while."""
+def _compare_release(original: EventLog | Variants, released: Release) -> Comparison:
+    """Return the comparison with the original; it costs less than the release."""
     variants = variants_of(original)
     details = released.details
     timed = released.full is not None or (
         details is not None and bool(details.times is not None or details.columns.cases or details.columns.events)
     )
-    if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
-        return None
+    wholly = max(len(variants), len(released.variants)) <= _COMPARED_WHOLLY
+    logs = (original, released.log) if timed and isinstance(original, EventLog) else (variants, released.variants)
     with show_progress() as progress:
-        if timed and isinstance(original, EventLog):
-            return compare_logs(original, released.log, progress=progress)
-        return compare_logs(variants, released.variants, progress=progress)
+        return compare_logs(*logs, models=wholly, attacks=wholly, progress=progress)
 
 
 def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
@@ -280,6 +278,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
     page = f"veilog report {quote_path(target)} {named_page} writes a page to send with it"
     if comparison is None:
         return f"{page}; {compared} measures the utility"
+    if "fitness" not in comparison.results:
+        return f"{page}; {compared} adds a model and attacks"
     return f"{page}; --details shows every question, measure and attack"
 
 

@@ -28,14 +28,16 @@ def lengths_of(strings: Strings) -> IntArray:
     return np.fromiter(map(len, strings), dtype=np.int64, count=len(strings))
 
 
-def edit_matrix(rows: Strings, columns: Strings) -> DistanceArray:
+def edit_matrix(rows: Strings, columns: Strings, lengths: tuple[Any, Any] | None = None) -> DistanceArray:
     """Return Levenshtein distances, a row a string, in the narrowest type.
+
+    ``lengths`` of both are counted unless they are given.
 
     The library compares several short rows at once with a column, but a long one by itself, which takes ten times as
     long. So a long row and a short column change places.
     """
-    a, b = lengths_of(rows), lengths_of(columns)
-    dtype = np.min_scalar_type(max(a.max(initial=0), b.max(initial=0)))
+    a, b = (lengths_of(rows), lengths_of(columns)) if lengths is None else map(np.ravel, lengths)
+    dtype = np.min_scalar_type(int(max(a.max(initial=0), b.max(initial=0))))
     long, far = a > _SHORT, b > _SHORT
     if not long.any():
         return _compare(rows, columns, dtype)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from veilog.measures.singling_out.linkage import Linkability
     from veilog.measures.singling_out.measure import SinglingOut
 
+ATTACKS = ("singling_out", "linkability", "inference")
+"""Measures that attack people."""
 _MODEL_SECONDS: Mapping[Miner, float] = {"veilog": 30.0, "pm4py": 300.0}
 """Seconds by miner; veilog's models are part of every comparison, so they get fewer."""
 
@@ -195,6 +197,7 @@ def compare(
     released: AnyLog,
     *,
     models: bool | Literal["pm4py"] = True,
+    attacks: bool = True,
     anomalies: bool = False,
     use_cases: Sequence[str] | str = (),
     asked: UseCaseOptions | None = None,
@@ -220,10 +223,10 @@ def compare(
 
     Quality of the process model discovered from the release is found here within ``model_seconds`` (30 by default)
     unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other measures
-    that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released cases that
-    look normal (extra ``anomalies``). ``use_cases`` (names of :data:`veilog.measures.use_cases.USE_CASES`, or
-    ``all``) adds what the release is good for. ``asked`` has options for them:
-    ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against,
+    that gets ``model_seconds`` (300) and ``model_memory`` bytes. People are attacked unless ``attacks`` is False.
+    ``anomalies`` adds the share of released cases that look normal (extra ``anomalies``). ``use_cases`` (names of
+    :data:`veilog.measures.use_cases.USE_CASES`, or ``all``) adds what the release is good for. ``asked`` has options
+    for them: ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against,
     ``targets=("outcome",)`` attributes whose prediction is wanted, ``alignments=True`` fitness by alignments,
     ``person="Patient"`` whose a case is. ``control`` has people of the same process who were not in the log that was
     released, and is refused where some were: the attacks on people are held against the same attacks on them, and
@@ -243,7 +246,7 @@ def compare(
     say, person = progress or (lambda text, fraction: None), column_of(before, told.person) or False
     pair = Pair(before, after, say, seconds, model_memory, miner, others, again, person, exact)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
-    left_out = () if models else OF_MODELS
+    left_out = (() if models else OF_MODELS) + (() if attacks else ATTACKS)
     with pair.closing():
         results = dict(_run_measures(pair, [m for n, m in MEASURES.items() if m.extra in extras and n not in left_out]))
     first, last = (log.cases for log in pair.variants)

@@ -282,7 +282,8 @@ def _all_costs(problem: TransportProblem, rows: IntArray, *kinds: CostKind) -> I
     step, strip = max(_BOX, _STRIP // len(others)), max(1, _STRIP // len(others))
     for start in range(0, len(rows), step):
         some = [problem.rows[k] for k in rows[start : start + step].tolist()]
-        edits, lengths = edit_matrix(some, problem.columns), lengths_of(some)[:, None].astype(np.float32)
+        lengths = lengths_of(some)[:, None].astype(np.float32)
+        edits = edit_matrix(some, problem.columns, (lengths, others))
         for first in range(0, len(some), strip):
             part = slice(first, first + strip)
             yield from (cost_of(kind, edits[part], lengths[part], others) for kind in kinds)
@@ -299,11 +300,14 @@ def _near(
     near, costs = np.zeros((len(rows), listed), dtype=np.int32), np.full((len(rows), listed), _FAR)
     strings = np.empty(len(columns), dtype=object)
     strings[:] = [problem.columns[k] for k in columns.tolist()]
-    others = lengths_of(problem.columns)[columns].astype(np.float32)
+    own, others = (
+        lengths_of(side)[some].astype(np.float32) for side, some in ((problem.rows, rows), (problem.columns, columns))
+    )
     for box, theirs in _boxes(features[0][rows], features[1][columns], max(listed, _NEAR_PAIRS // len(problem.rows))):
         some = [problem.rows[k] for k in rows[box].tolist()]
-        edits = edit_matrix(some, strings[theirs].tolist())
-        w = cost_of("normalised", edits, lengths_of(some)[:, None].astype(np.float32), others[theirs])
+        lengths = own[box], others[theirs]
+        edits = edit_matrix(some, strings[theirs].tolist(), lengths)
+        w = cost_of("normalised", edits, *np.ix_(*lengths))
         order = np.argpartition(w, listed - 1, axis=1)[:, :listed]
         near[box], costs[box] = theirs[order], np.take_along_axis(w, order, axis=1)
     return near, costs
@@ -325,23 +329,18 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
 
 
 def _cut_into_boxes(features: AnyFloatArray, size: int) -> IntArray:
-    """Return boxes of near members, each of this size; the last two may overlap.
+    """Return boxes of near members, a row each, of at most this size.
 
-    What is larger than a box is halved where it is widest.
+    All are halved at once, each where it is widest. Some members are in two, so that boxes are equally large.
     """
-    parts, open_ = [], [np.arange(len(features))]
-    while open_:
-        members = open_.pop()
-        if len(members) <= size:
-            parts.append(members)
-            continue
-        widest = int(features[members[:: max(1, len(members) // 512)]].var(axis=0).argmax())
-        half = len(members) // 2
-        order = np.argpartition(features[members, widest], half)
-        open_ += [members[order[:half]], members[order[half:]]]
-    size = min(size, len(features))
-    starts = np.minimum(np.arange(0, len(features), size), len(features) - size)
-    return np.concatenate(parts)[starts[:, None] + np.arange(size)]
+    halvings = max(0, int(np.ceil(np.log2(len(features) / size))))
+    members = np.resize(np.arange(len(features)), (1, -(-len(features) >> halvings) << halvings))
+    for _ in range(halvings):
+        half = members.shape[1] // 2
+        widest = features[members[:, :: max(1, half // 32)]].var(axis=1).argmax(axis=1)
+        order = np.argpartition(features[members, widest[:, None]], half, axis=1)
+        members = np.take_along_axis(members, order, axis=1).reshape(-1, half)
+    return members
 
 
 def _features(*sides: Sequences) -> tuple[AnyFloatArray, AnyFloatArray]:
