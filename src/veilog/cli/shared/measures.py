@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.markup import escape
@@ -12,7 +12,6 @@ from rich.text import Text
 
 from veilog._language import count_phrase, share_in_percent
 from veilog._notebook import figure
-from veilog.audits.bounds import AuditResult
 from veilog.charts import lasting, times_view
 from veilog.cli.shared.releases import pair
 from veilog.cli.shared.tables import key_values, plain_table
@@ -33,6 +32,9 @@ from veilog.measures.singling_out.words import (
     own_path_sentence,
 )
 from veilog.measures.use_cases import Assessment, Grade
+
+if TYPE_CHECKING:
+    from veilog.audits.bounds import AuditResult
 
 _PRINTED = (
     "relative_log_similarity",

@@ -31,6 +31,7 @@ from typing import Literal
 
 import numpy as np
 
+from veilog._counting import rank_rows
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -123,7 +124,9 @@ class _Held:
     def people(self, of_attributes: bool) -> int:
         """Return the number of people who could be in the lists, or of cases."""
         enough = self.enough(of_attributes)
-        return int(self.cases[enough].sum()) if self.owner is None else len(np.unique(self.owner[enough]))
+        if self.owner is None:
+            return int(self.cases[enough].sum())
+        return len(np.flatnonzero(np.bincount(self.owner[enough])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,11 +229,10 @@ def _group_by_attributes(plain: _Logs, owner: IntArray | None, *logs: EventLog |
 
 def _group_cases(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | None) -> _Held:
     values = values[:, :_ATTRIBUTES]
-    columns = [variant, values] if owner is None else [variant, values, owner]
-    rows, cases = np.unique(np.column_stack(columns), axis=0, return_counts=True)
-    known = rows[:, 1 : 1 + values.shape[1]].astype(np.int32)
-    whose = None if owner is None else rows[:, -1]
-    return replace(one, group=rows[:, 0], values=known, cases=cases.astype(np.int64), owner=whose)
+    columns = [variant, *values.T] if owner is None else [variant, *values.T, owner]
+    first, ranks = rank_rows((column + 1 for column in columns), len(variant))
+    known, whose = values[first].astype(np.int32), None if owner is None else owner[first]
+    return replace(one, group=variant[first], values=known, cases=np.bincount(ranks), owner=whose)
 
 
 def _link_lists(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
