@@ -306,7 +306,7 @@ def _match_by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatA
     for i, group in enumerate(lists.group.tolist()):
         own = order[low[i] : high[i]]
         weight = (log.cases[own] - (own == group)).astype(np.float64)
-        a, b = weight * _rows_fit(lists.first[i : i + 1], first[own])[0], _rows_fit(lists.second, second[own])
+        a, b = weight * _agree(lists.first[i], first[own]), _agree(lists.second[:, None], second[own])
         both[i] -= b @ a
         chance[i] = (one[i] - a.sum()) * (other - b @ weight) / max(1.0, cases - weight.sum())
     return _right(_score(both, chance)), np.diagonal(both).copy()
@@ -358,10 +358,15 @@ def _merge_groups(
 def _rows_fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
     """Return for each row the groups that agree with it in all its entries."""
     table = np.ones((len(rows), len(groups)), dtype=np.bool_)
-    for column in range(rows.shape[1]):
-        some = np.flatnonzero(rows[:, column] != _ANY)
-        table[some] &= rows[some, column][:, None] == groups[:, column][None, :]
+    for own, column in zip(rows.T, np.ascontiguousarray(groups.T), strict=True):
+        entries, which = np.unique(own, return_inverse=True)
+        table &= ((entries[:, None] == column) | (entries == _ANY)[:, None])[which]
     return table
+
+
+def _agree(rows: Int32Array, groups: Int32Array) -> BoolArray:
+    """Return True where rows agree with groups in all entries of the last axis."""
+    return np.asarray(((rows == groups) | (rows == _ANY)).all(axis=-1))
 
 
 LINKABILITY = our_measure(

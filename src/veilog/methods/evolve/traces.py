@@ -163,7 +163,8 @@ def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
             if not len(open_):
                 break
             matrix = distances([rows[i] for i in some[open_].tolist()], [columns[i] for i in places.tolist()])
-            smallest, place = matrix.min(axis=1), places[matrix.argmin(axis=1)]
+            best = matrix.argmin(axis=1)
+            smallest, place = matrix[np.arange(len(matrix)), best], places[best]
             nearer = (smallest < near[open_]) | (smallest == near[open_]) & (place < found[some[open_]])
             near[open_[nearer]], found[some[open_[nearer]]] = smallest[nearer], place[nearer]
         found[some[near > far]] = len(columns)
