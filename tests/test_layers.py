@@ -19,6 +19,7 @@ LAYERS = (
         "_version",
         "errors",
         "messages",
+        "_counting",
         "_files",
         "_language",
         "_notebook",
@@ -148,7 +149,7 @@ def test_the_kernel_waits_for_no_reader_of_logs() -> None:
     others = {name for name in done.stdout.split() if not name.startswith("veilog.privacy")}
     below = {f"veilog.logs.{name}" for name in ("eventlog", "variants", "findings", "metadata")}
     plain = {"veilog", "veilog._version", "veilog._plain", "veilog._typing", "veilog.errors", "veilog.logs"}
-    plain |= {"veilog.messages", "veilog._language", "veilog._language.catalogue"}
+    plain |= {"veilog._counting", "veilog.messages", "veilog._language", "veilog._language.catalogue"}
     assert others == plain | below
 
 

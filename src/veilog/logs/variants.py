@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from veilog._counting import rank_rows
 from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.messages import Message
@@ -257,7 +258,7 @@ def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, co
     codes = codes[np.repeat(keep, lengths)]
     lengths, counts = lengths[keep], counts[keep]
 
-    used = np.unique(codes)
+    used = np.flatnonzero(np.bincount(codes))
     names = [labels[c] for c in used.tolist()]
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
@@ -280,7 +281,7 @@ def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, co
 def _merge_equal(codes: Int32Array, lengths: IntArray, counts: IntArray) -> tuple[Int32Array, IntArray, IntArray]:
     """Sort sequences by length, then by code, and add up the counts of equal ones.
 
-    Sequences of one length form a matrix; read as big-endian bytes its rows compare like the code sequences.
+    Sequences of one length form a matrix.
     """
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
@@ -294,12 +295,11 @@ def _merge_equal(codes: Int32Array, lengths: IntArray, counts: IntArray) -> tupl
             out_lengths.append(np.zeros(1, dtype=np.int64))
             out_counts.append(counts[members].sum(keepdims=True))
             continue
-        matrix = codes[starts[members][:, None] + np.arange(length)]
-        keys = np.ascontiguousarray(matrix.astype(">u4")).view(np.dtype((np.void, 4 * length))).ravel()
-        _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        events = codes[starts[members] + np.arange(length)[:, None]]
+        index, ranks = rank_rows((event.astype(np.int64) for event in events), b - a)
         sums = np.zeros(len(index), dtype=np.int64)
-        np.add.at(sums, inverse, counts[members])
-        out_codes.append(matrix[index].ravel())
+        np.add.at(sums, ranks, counts[members])
+        out_codes.append(events[:, index].T.ravel())
         out_lengths.append(np.full(len(index), length, dtype=np.int64))
         out_counts.append(sums)
     return (

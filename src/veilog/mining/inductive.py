@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -339,16 +340,16 @@ _KINDS = (
 Table = Mapping[int, int | str | None]
 
 
-def _add(log: dict[str, int], trace: str, cases: int) -> None:
-    log[trace] = log.get(trace, 0) + cases
+def _translate(log: Log, table: Table) -> list[str]:
+    """Return all traces in other letters; no letter may become the border."""
+    return BORDER.join(log).translate(table).split(BORDER)
 
 
 def drop_activities(log: Log, letters: str) -> dict[str, int]:
     """Return the log without these activities."""
-    table: Table = dict.fromkeys(map(ord, letters))
-    found: dict[str, int] = {}
-    for trace, cases in log.items():
-        _add(found, trace.translate(table), cases)
+    found: dict[str, int] = defaultdict(int)
+    for trace, cases in zip(_translate(log, dict.fromkeys(map(ord, letters))), log.values(), strict=False):
+        found[trace] += cases
     return found
 
 
@@ -369,7 +370,7 @@ def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
     """
     tables: list[Table] = [dict.fromkeys(map(ord, _others(log, group))) for group in groups]
     of = {letter: number for number, group in enumerate(groups) for letter in group}
-    parts: list[dict[str, int]] = [{} for _ in groups]
+    parts: list[dict[str, int]] = [defaultdict(int) for _ in groups]
     for trace, cases in log.items():
         number = of.get(trace[:1], 0)
         kept = trace.translate(tables[number])
@@ -377,7 +378,7 @@ def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
             own = [trace.translate(table) for table in tables]
             number = max(range(len(groups)), key=lambda i: (len(own[i]), i))
             kept = own[number]
-        _add(parts[number], kept, cases)
+        parts[number][kept] += cases
     return parts
 
 
@@ -386,20 +387,19 @@ def _sequence(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
 
     Own events count against those of later groups.
     """
-    table: Table = {ord(letter): len(groups) for letter in set().union(*log)}
-    table = {**table, **{ord(letter): number for number, group in enumerate(groups) for letter in group}}
-    parts: list[dict[str, int]] = [{} for _ in groups]
-    for trace, cases in log.items():
-        places = trace.translate(table)
+    table: Table = {ord(letter): len(groups) + 1 for letter in set().union(*log)}
+    table = {**table, **{ord(letter): number for number, group in enumerate(groups, 1) for letter in group}}
+    parts: list[dict[str, int]] = [defaultdict(int) for _ in groups]
+    for (trace, cases), places in zip(log.items(), _translate(log, table), strict=False):
         fits = "".join(sorted(places)) == places
         begin = 0
-        for number, part in enumerate(parts):
+        for number, part in enumerate(parts, 1):
             own = chr(number)
             end = begin + places.count(own, begin) if fits else _end_of(places, begin, own)
             piece = trace[begin:end]
             if not fits:
                 piece = "".join(c for c, place in zip(piece, places[begin:end], strict=True) if place == own)
-            _add(part, piece, cases)
+            part[piece] += cases
             begin = end
     return parts
 
@@ -424,14 +424,14 @@ def _loop(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
     """
     do = groups[0]
     tables: list[Table] = [{ord(letter): BORDER for letter in _others(log, group)} for group in groups]
-    parts: list[dict[str, int]] = [{} for _ in groups]
+    parts: list[dict[str, int]] = [defaultdict(int) for _ in groups]
     for trace, cases in log.items():
         for part, table in zip(parts, tables, strict=True):
             for piece in trace.translate(table).split(BORDER):
                 if piece:
-                    _add(part, piece, cases)
+                    part[piece] += cases
         if trace[-1:] not in do or not trace:
-            _add(parts[0], "", cases)
+            parts[0][""] += cases
     return parts
 
 

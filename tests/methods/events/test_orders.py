@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import orders
-from veilog.methods._events.orders import CaseBlock, count_numbers, pick_bins, run_in_blocks, sort_in_rows
+from veilog.methods._events.orders import CaseBlock, pick_bins, run_in_blocks, sort_in_rows
 
 SOME = np.random.default_rng(3)
 
@@ -24,13 +24,6 @@ def test_the_order_is_that_of_a_general_sort_also_where_leading_bits_are_equal(r
 
 def test_nothing_has_an_order() -> None:
     assert sort_in_rows(np.zeros(0, dtype=np.int64), np.zeros(0)).tolist() == []
-
-
-@given(st.lists(st.integers(0, 30)), st.sampled_from([31, 1000]))
-def test_counting_is_what_sorting_finds(numbers: list[int], size: int) -> None:
-    wanted = np.unique(np.array(numbers, dtype=np.int64), return_inverse=True, return_counts=True)
-    for one, other in zip(count_numbers(np.array(numbers, dtype=np.int64), size), wanted, strict=True):
-        assert one.tolist() == other.tolist()
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 6, 64])

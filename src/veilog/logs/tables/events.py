@@ -336,11 +336,10 @@ def log_from_table(
     of_cases = _case_values(table, used, case, count, findings)
     order = _order(case, count, stamps)
     if order is not None:
-        case, stamps = case[order], stamps.at(order)
-        taken = pa.array(order)
-        table, names, labels = table.take(taken), names.take(taken), labels.take(taken)
+        case, stamps, labels = case[order], stamps.at(order), labels.take(pa.array(order))
     _note_disorder(case, stamps, findings)
     first = np.searchsorted(case, np.arange(count))
+    first = pa.array(first if order is None else order[first])
 
     events: dict[str, Any] = {
         CASE_INDEX: pa.array(case, pa.int64()),
@@ -348,10 +347,10 @@ def log_from_table(
         ACTIVITY: labels.dictionary_encode().unify_dictionaries(),
         TIMESTAMP: pa.array(stamps.micros, pa.int64(), mask=~stamps.known).cast(TIMESTAMP_TYPE),
     }
-    cases: dict[str, Any] = {ACTIVITY: names.take(pa.array(first))}
+    cases: dict[str, Any] = {ACTIVITY: names.take(first)}
     if case_key is not None:
-        cases[case_key] = table[case_key].take(pa.array(first))
-    _add_attributes(table, used, of_cases, events, cases, findings)
+        cases[case_key] = table[case_key].take(first)
+    _add_attributes(table, order, used, of_cases, events, cases, findings)
     return EventLog(
         events=_assemble(events),
         cases=_assemble(cases),
@@ -432,18 +431,26 @@ def _apply_index(
 
 def _add_attributes(
     table: pa.Table,
+    order: IntArray | None,
     used: Collection[str | None],
     of_cases: Mapping[str, pa.ChunkedArray | None],
     events: dict[str, Any],
     cases: dict[str, Any],
     findings: Findings,
 ) -> None:
-    """Add every further column as an attribute of events, or of cases by its name."""
+    """Add every further column as an attribute of events, or of cases by its name.
+
+    Events come in this ``order`` of the rows.
+    """
     for field in table.schema:
         name = field.name
         if name in used:
             continue
-        column = of_cases[name] if name in of_cases else plain_column(table[name], name, findings)
+        if name in of_cases:
+            column = of_cases[name]
+        else:
+            ordered = table[name] if order is None else table[name].take(pa.array(order))
+            column = plain_column(ordered, name, findings)
         if column is None:
             continue
         told, free = (cases, name.removeprefix(CASE_PREFIX)) if name in of_cases else (events, name)
@@ -492,7 +499,7 @@ def _differing_cases(column: pa.ChunkedArray, case: IntArray, known: IntArray, r
     """Return the cases in which a row differs from the first known value."""
     codes = codes_of(column)
     others = codes[known] != codes[row[case[known]]]
-    return np.unique(case[known[others]])
+    return np.flatnonzero(np.bincount(case[known[others]]))
 
 
 def _encode_by_appearance(names: Any) -> tuple[IntArray, int]:
@@ -532,7 +539,7 @@ def _note_disorder(case: IntArray, stamps: _Stamps, findings: Findings) -> None:
     micros, known = stamps.micros, stamps.known
     back = (case[1:] == case[:-1]) & (micros[1:] < micros[:-1]) & known[1:] & known[:-1] & stamps.given[1:]
     if back.any():
-        count = len(np.unique(case[1:][back]))
+        count = len(np.flatnonzero(np.bincount(case[1:][back])))
         findings.add("unordered-timestamps", Message("example-other-order", name=EVENT_INDEX), count=count)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._counting import count_numbers, rank_bits
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
@@ -175,8 +176,8 @@ def occurrences(variants: Variants) -> tuple[IntArray, IntArray, IntArray]:
     """Return (variant, activity, number) for each activity of each variant, in order."""
     size = max(1, len(variants.labels))
     owner = np.repeat(np.arange(len(variants)), variants.lengths)
-    keys, number = np.unique(owner * size + variants.codes, return_counts=True)
-    return keys // size, keys % size, number.astype(np.int64)
+    keys, number = count_numbers(owner * size + variants.codes, len(variants) * size)
+    return keys // size, keys % size, number
 
 
 def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: FloatArray) -> Space | None:
@@ -191,10 +192,7 @@ def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: Fl
         return None
     table = np.zeros((len(variants), items), dtype=np.bool_)
     table[np.repeat(owner, number), np.repeat(base[activity], number) + _ranges(number)] = True
-    packed = np.packbits(table, axis=1)
-    # Variants that no pattern can distinguish are one state.
-    _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    group = group.ravel()
+    first, group = rank_bits(table)  # variants that no pattern can distinguish are one state
     cases, surprises = np.zeros(len(first)), np.zeros(len(first))
     np.add.at(cases, group, variants.counts.astype(np.float64))
     np.add.at(surprises, group, surprise_of)
@@ -238,14 +236,15 @@ def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
         state = start[members] + lengths[members] - after
         successor[state] = successor[state + 1]
         successor[state, variants.codes[variants.offsets[members + 1] - after]] = state + 1
-    rows, can = _distinct_rows(successor >= 0)
+    first, rows = rank_bits(successor >= 0)
+    can = successor[first] >= 0
     if can.size * 8 > table_bytes:
         return None
     owner = np.repeat(np.arange(len(variants)), lengths + 1)
     return Space(
         activity=np.arange(items),
         first=start.astype(np.int32),
-        row=rows,
+        row=rows.astype(np.int32),
         can=can,
         present=can.astype(np.float64),
         following=None,
@@ -257,18 +256,6 @@ def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
         variant=np.arange(len(variants)),
         group=np.arange(len(variants)),
     )
-
-
-def _distinct_rows(table: BoolArray) -> tuple[States, BoolArray]:
-    """Return for each row its number among the distinct rows, and the distinct rows."""
-    packed = np.packbits(table, axis=1)
-    if packed.shape[1] <= 8:
-        wide = np.zeros((len(packed), 8), dtype=np.uint8)
-        wide[:, : packed.shape[1]] = packed
-        _, first, number = np.unique(wide.view(np.uint64).ravel(), return_index=True, return_inverse=True)
-    else:
-        _, first, number = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    return number.ravel().astype(np.int32), table[first]
 
 
 def surprise(counts: IntArray) -> FloatArray:

@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from veilog._counting import rank_numbers
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -36,7 +37,6 @@ from veilog.measures.measure import Reason
 from veilog.measures.persons import column_of, persons_of
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
-    Fitting,
     Population,
     activities_at,
     cases_of,
@@ -189,30 +189,34 @@ class _Crowd:
     def outcomes_of(self, cases: _Cases, patterns: Sequence[IntArray], reach: int | None) -> list[_Outcome]:
         """Return the outcomes of patterns, each as detailed as the one before or more."""
         variants, attacked = len(self.log.variants), len(cases.variant)
-        parts: list[list[_Outcome]] = [[] for _ in patterns]
+        found = [_Outcome(np.zeros(attacked, dtype=np.bool_), np.zeros(attacked)) for _ in patterns]
+        # People of equal knowledge stand together, and are a group: the same variants fit them.
+        order = np.lexsort(np.concatenate(patterns, axis=1).T[::-1])
         step = attacked if reach is not None else max(1, _PAIRS // max(1, variants))
-        for first in range(0, attacked, step):
-            people = np.arange(first, min(first + step, attacked))
+        for start in range(0, attacked, step):
+            people = order[start : start + step]
+            own = cases.rows(people)
             if reach is None:
-                which, variant = np.repeat(people, variants), np.tile(np.arange(variants), len(people))
-                number, others = self.log.variants.counts[variant], self.only[variant] != cases.owner[which]
+                group, which = np.zeros(len(people), dtype=np.int64), np.zeros(variants, dtype=np.int64)
+                variant, number, only = np.arange(variants), self.log.variants.counts, self.only
             else:
-                which, variant, number, others = self._cases_around(cases, reach)
-            for known, outcomes in zip(patterns, parts, strict=True):
-                fit = self.log.matcher.among(known, which, variant)
-                which, variant, number, others = which[fit], variant[fit], number[fit], others[fit]
-                foreign = np.bincount(which[others] - first, minlength=len(people))
-                counted = _count_fits(which - first, variant == cases.variant[which], number, len(people))
-                outcomes.append(_Outcome(foreign == 0, counted.guessed()))
-        return [
-            _Outcome(*(np.concatenate([getattr(part, name) for part in found]) for name in ("found", "guessed")))
-            for found in parts
-        ]
+                group, (which, variant, number, only) = np.arange(len(people)), self._cases_around(own, reach)
+            for known, outcome in zip(patterns, found, strict=True):
+                rows = known[people]
+                new = np.append(True, (np.diff(group) != 0) | (rows[1:] != rows[:-1]).any(axis=1))
+                before, rows = group[new], rows[new]
+                group = np.cumsum(new) - 1
+                which, place = ranges(*(np.searchsorted(which, before, side=side) for side in ("left", "right")))
+                fit = self.log.matcher.among(rows, which, variant[place])
+                which, place = which[fit], place[fit]
+                variant, number, only = variant[place], number[place], only[place]
+                outcome.found[people], outcome.guessed[people] = _find_people(own, group, which, variant, number, only)
+        return found
 
-    def _cases_around(self, cases: _Cases, reach: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    def _cases_around(self, cases: _Cases, reach: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """Return the variants of the cases that started near each person's case.
 
-        With each variant come the number of these cases, and True if some of them are another person's.
+        With each variant come the number of these cases, and their person, or -1 if another's case is among them.
         """
         log = self.log
         assert log.starts is not None and log.variant is not None and log.owner is not None  # noqa: PT018 - one fact
@@ -220,9 +224,11 @@ class _Crowd:
         high = np.searchsorted(log.starts, cases.start + reach, side="right")
         which, case = ranges(low, high)
         keys = which * len(log.variants) + log.variant[case]
-        pairs, place, number = np.unique(keys, return_inverse=True, return_counts=True)
-        foreign = np.bincount(place[log.owner[case] != cases.owner[which]], minlength=len(pairs))
-        return pairs // len(log.variants), pairs % len(log.variants), number.astype(np.int64), foreign > 0
+        pairs, place, number = rank_numbers(keys, len(cases.variant) * len(log.variants))
+        which_pair, variant = np.divmod(pairs, len(log.variants))
+        only = cases.owner[which_pair]
+        only[place[log.owner[case] != cases.owner[which]]] = -1
+        return which_pair, variant, number, only
 
 
 def exposure(
@@ -267,8 +273,8 @@ def exposure(
         drawn = _draw_cases(variants, cases.rows(cases.start != UNKNOWN), most, wanted[-1], rng)
         results.append((drawn, crowd.outcomes(drawn, tried, reach), reach))
     return Exposure(
-        people=len(np.unique(owner)),
-        alone=len(np.unique(crowd.only[crowd.only >= 0])),
+        people=len(np.flatnonzero(np.bincount(owner))),
+        alone=len(np.flatnonzero(np.bincount(crowd.only[crowd.only >= 0]))),
         results=tuple(row for found in results for row in _rows(tried, *found) if row.size in wanted),
         hours=hours,
         without_start=why,
@@ -312,18 +318,26 @@ def _draw_cases(variants: Variants, cases: _Cases, most: int, longest: int, rng:
     who = rng.permutation(np.concatenate(chosen))
     places = shuffle_places(variants.lengths[cases.variant[who]], longest, rng)
     share = float(weight[cases.apart].sum() / weight.sum())
-    return _Drawn(cases.rows(who), places, len(np.unique(cases.owner)), share)
+    return _Drawn(cases.rows(who), places, len(np.flatnonzero(np.bincount(cases.owner))), share)
 
 
-def _count_fits(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> Fitting:
-    """Return the cases that fit each person, from the rows of the variants that fit."""
-    same = np.bincount(which[own], weights=cases[own], minlength=people).astype(np.int64)
-    there, number = which[~own], cases[~own]
-    others = np.bincount(there, weights=number, minlength=people).astype(np.int64)
-    highest = np.zeros(people, dtype=np.int64)
-    np.maximum.at(highest, there, number)
-    ties = np.bincount(there[number == highest[there]], minlength=people)
-    return Fitting(same, others, highest, ties)
+def _find_people(
+    own: _Cases, group: IntArray, which: IntArray, variant: IntArray, number: IntArray, only: IntArray
+) -> tuple[BoolArray, FloatArray]:
+    """Return if each person is found, and the chance that the path is guessed.
+
+    ``group`` has the group of each person. The other arrays are the variants that fit each group (``which``, ascending
+    as the variants are), with their cases and the only person of these. A person's own variant is always among them.
+    """
+    first = np.flatnonzero(np.diff(which, prepend=-1))
+    found = (np.minimum.reduceat(only, first)[group] == own.owner) & (
+        np.maximum.reduceat(only, first)[group] == own.owner
+    )
+    highest = np.maximum.reduceat(number, first)
+    ties = np.bincount(which, weights=number == highest[which])
+    size = int(variant.max()) + 1
+    mine = np.searchsorted(which * size + variant, group * size + own.variant)
+    return found, np.where(number[mine] == highest[group], 1 / ties[group], 0.0)
 
 
 def _rows(

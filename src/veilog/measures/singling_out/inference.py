@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veilog._counting import rank_numbers, rank_rows
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
@@ -180,12 +181,9 @@ def _attributes(logs: Sequence[EventLog | Variants], owner: IntArray | None) -> 
 
 def _number_equal_rows(tables: Sequence[IntArray]) -> list[IntArray]:
     """Return a number for each row, equal for equal rows of all tables."""
-    number = np.zeros(sum(map(len, tables)), dtype=np.int64)
-    together = np.concatenate(tables)
-    for column in together.T:
-        codes = column + 1
-        number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
-    return np.split(number, np.cumsum([len(table) for table in tables])[:-1])
+    together = np.concatenate(tables) + 1
+    ranks = rank_rows(together.T, len(together))[1]
+    return np.split(ranks, np.cumsum([len(table) for table in tables])[:-1])
 
 
 def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred | None:
@@ -259,9 +257,10 @@ def _most_frequent_values(
     if not len(context):
         return (np.zeros(len(asks)),) * 3
     kinds = int(max(value.max(), target.max(initial=0))) + 1
-    pairs, place = np.unique(context * kinds + value, return_inverse=True)
+    contexts = int(context.max()) + 1
+    pairs, place, _ = rank_numbers(context * kinds + value, contexts * kinds)
     count = np.bincount(place, weights=weight)
-    owner, number = np.unique(pairs // kinds, return_inverse=True)
+    owner, number, _ = rank_numbers(pairs // kinds, contexts)
     best = np.zeros(len(owner))
     np.maximum.at(best, number, count)
     ties = np.bincount(number, weights=count == best[number])
@@ -296,12 +295,13 @@ def _exclude_other_cases(
     if not len(some):
         return found[0], found[1], found[2]
     kinds, persons = int(rows.value.max()) + 1, int(owner.max()) + 1
-    pairs, place = np.unique(rows.context * kinds + rows.value, return_inverse=True)
+    size = int(rows.context.max()) + 1
+    pairs, place, _ = rank_numbers(rows.context * kinds + rows.value, size * kinds)
     count: FloatArray = np.bincount(place, weights=rows.weight).astype(np.float64)
-    contexts, context = np.unique(pairs // kinds, return_inverse=True)
-    groups, number = np.unique(rows.context * persons + owner, return_inverse=True)
+    contexts, context, _ = rank_numbers(pairs // kinds, size)
+    groups, number, _ = rank_numbers(rows.context * persons + owner, size * persons)
     # Values of each person in a context, one by one: the person's cases, and the number of others who have it.
-    held, place = np.unique(number * len(pairs) + place, return_inverse=True)
+    held, place, _ = rank_numbers(number * len(pairs) + place, len(groups) * len(pairs))
     own = np.bincount(place, weights=rows.weight)
     group, pair = held // len(pairs), held % len(pairs)
     left, there = count[pair] - own, np.searchsorted(contexts, groups // persons)

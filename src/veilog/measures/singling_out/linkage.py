@@ -31,6 +31,7 @@ from typing import Literal
 
 import numpy as np
 
+from veilog._counting import rank_rows
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -123,7 +124,9 @@ class _Held:
     def people(self, of_attributes: bool) -> int:
         """Return the number of people who could be in the lists, or of cases."""
         enough = self.enough(of_attributes)
-        return int(self.cases[enough].sum()) if self.owner is None else len(np.unique(self.owner[enough]))
+        if self.owner is None:
+            return int(self.cases[enough].sum())
+        return len(np.flatnonzero(np.bincount(self.owner[enough])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,11 +229,10 @@ def _group_by_attributes(plain: _Logs, owner: IntArray | None, *logs: EventLog |
 
 def _group_cases(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | None) -> _Held:
     values = values[:, :_ATTRIBUTES]
-    columns = [variant, values] if owner is None else [variant, values, owner]
-    rows, cases = np.unique(np.column_stack(columns), axis=0, return_counts=True)
-    known = rows[:, 1 : 1 + values.shape[1]].astype(np.int32)
-    whose = None if owner is None else rows[:, -1]
-    return replace(one, group=rows[:, 0], values=known, cases=cases.astype(np.int64), owner=whose)
+    columns = [variant, *values.T] if owner is None else [variant, *values.T, owner]
+    first, ranks = rank_rows((column + 1 for column in columns), len(variant))
+    known, whose = values[first].astype(np.int32), None if owner is None else owner[first]
+    return replace(one, group=variant[first], values=known, cases=np.bincount(ranks), owner=whose)
 
 
 def _link_lists(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
@@ -304,7 +306,7 @@ def _match_by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatA
     for i, group in enumerate(lists.group.tolist()):
         own = order[low[i] : high[i]]
         weight = (log.cases[own] - (own == group)).astype(np.float64)
-        a, b = weight * _rows_fit(lists.first[i : i + 1], first[own])[0], _rows_fit(lists.second, second[own])
+        a, b = weight * _agree(lists.first[i], first[own]), _agree(lists.second[:, None], second[own])
         both[i] -= b @ a
         chance[i] = (one[i] - a.sum()) * (other - b @ weight) / max(1.0, cases - weight.sum())
     return _right(_score(both, chance)), np.diagonal(both).copy()
@@ -356,10 +358,15 @@ def _merge_groups(
 def _rows_fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
     """Return for each row the groups that agree with it in all its entries."""
     table = np.ones((len(rows), len(groups)), dtype=np.bool_)
-    for column in range(rows.shape[1]):
-        some = np.flatnonzero(rows[:, column] != _ANY)
-        table[some] &= rows[some, column][:, None] == groups[:, column][None, :]
+    for own, column in zip(rows.T, np.ascontiguousarray(groups.T), strict=True):
+        entries, which = np.unique(own, return_inverse=True)
+        table &= ((entries[:, None] == column) | (entries == _ANY)[:, None])[which]
     return table
+
+
+def _agree(rows: Int32Array, groups: Int32Array) -> BoolArray:
+    """Return True where rows agree with groups in all entries of the last axis."""
+    return np.asarray(((rows == groups) | (rows == _ANY)).all(axis=-1))
 
 
 LINKABILITY = our_measure(

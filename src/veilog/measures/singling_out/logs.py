@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from veilog._counting import count_numbers
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -116,7 +117,7 @@ def besides(variants: Variants, variant: IntArray, owner: IntArray, attacked: In
     ``variant`` and ``owner`` describe the cases of the log. Each attack is on a case of a variant (``attacked``) of a
     ``person``.
     """
-    pairs, number = np.unique(owner * len(variants) + variant, return_counts=True)
+    pairs, number = count_numbers(owner * len(variants) + variant, (int(owner.max(initial=0)) + 1) * len(variants))
     whose, what = pairs // len(variants), pairs % len(variants)
     attack, pair = ranges(np.searchsorted(whose, person), np.searchsorted(whose, person, side="right"))
     cases = number[pair] - (what[pair] == attacked[attack])

@@ -32,6 +32,7 @@ from typing import Literal
 
 import numpy as np
 
+from veilog._counting import rank_rows
 from veilog._typing import FloatArray, IntArray
 
 Control = Literal["held out", "others' cases"]
@@ -104,8 +105,7 @@ def paired_gain(
     off = weight * (gain - mean)
     spread, number = _cluster_variance(trace, off), min(people, len(gain))
     if person is not None:
-        who = np.unique(person, return_inverse=True)[1]
-        both = np.unique(who * (int(trace.max()) + 1) + trace, return_inverse=True)[1]
+        who, both = rank_rows([person], len(person))[1], rank_rows([person, trace], len(person))[1]
         of_people = _cluster_variance(who, off)
         spread = max(spread, of_people, spread + of_people - _cluster_variance(both, off))
         number = min(number, int(who.max()) + 1)

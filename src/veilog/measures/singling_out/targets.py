@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veilog._counting import count_numbers, rank_numbers
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -171,8 +172,9 @@ def rows_of(log: EventLog | Variants, owner: IntArray | None) -> Rows:
         variants = log if isinstance(log, Variants) else log.variants
         return Rows(np.arange(len(variants)), variants.counts, None)
     persons = int(owner.max()) + 1
-    rows, cases = np.unique(people_of(log).variant * persons + owner, return_counts=True)
-    return Rows(rows // persons, cases.astype(np.int64), rows % persons)
+    cases = people_of(log)
+    rows, number = count_numbers(cases.variant * persons + owner, len(cases.variants) * persons)
+    return Rows(rows // persons, number, rows % persons)
 
 
 def halves(
@@ -224,13 +226,14 @@ def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntAr
         before += len(log.codes)
     start = np.concatenate(starts)
     key = np.zeros(len(lengths), dtype=np.int64)
-    levels = [key]
+    levels, number = [key], 1
     for size in range(1, longest + 1):
         long = lengths >= size
-        following = np.full(len(lengths), -1, dtype=np.int64)
-        following[long] = np.unique(key[long] * kinds + flat[start[long] + size - 1], return_inverse=True)[1]
-        key = following
+        key = np.full(len(lengths), -1, dtype=np.int64)
+        longer = levels[-1][long] * kinds + flat[start[long] + size - 1]
+        found, key[long], _ = rank_numbers(longer, number * kinds)
         levels.append(key)
+        number = len(found)
     last = np.where(lengths > 0, flat[np.maximum(start + lengths - 1, 0)], -1)
     return [np.split(level, ends) for level in levels], np.split(last, ends)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from veilog._counting import rank_bits
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
 from veilog.privacy.cases import Cases
@@ -73,12 +74,12 @@ class Kinds:
         kept, dropped = 0, len(order) + 1  # entries that distinguish few enough kinds, and that do not
         while dropped - kept > 1:
             tried = len(order) if not kept and dropped > len(order) else (kept + dropped) // 2
-            found = np.unique(np.packbits(entries[:, order[:tried]], axis=1), axis=0, return_inverse=True)[1]
-            kept, dropped = (tried, dropped) if found.max(initial=0) < MOST_KINDS else (kept, tried)
+            kinds = len(rank_bits(entries[:, order[:tried]])[0])
+            kept, dropped = (tried, dropped) if kinds <= MOST_KINDS else (kept, tried)
         entries[:, order[kept:]] = False
-        _, first, kind = np.unique(np.packbits(entries, axis=1), axis=0, return_index=True, return_inverse=True)
-        weight = np.bincount(kind.reshape(-1), weights=cases.counts, minlength=len(first))
-        return Kinds(kind.reshape(-1), entries[first].astype(np.float64), weight / max(float(weight.sum()), 1.0))
+        first, kind = rank_bits(entries)
+        weight = np.bincount(kind, weights=cases.counts, minlength=len(first))
+        return Kinds(kind, entries[first].astype(np.float64), weight / max(float(weight.sum()), 1.0))
 
 
 @dataclass(frozen=True, eq=False)

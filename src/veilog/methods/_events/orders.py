@@ -24,8 +24,6 @@ _AT_ONCE = 2
 
 _LEAST_BITS = 16
 """Fewest bits of a number beside its row and its place: with fewer too many would be equal."""
-_MOST_EMPTY = 4
-"""Possible numbers for each one that exists up to which counting is quicker than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +88,6 @@ def sort_in_rows(rows: IntArray, numbers: FloatArray) -> IntArray:
         tied = np.union1d(equal, equal + 1)
         order[tied] = order[tied][np.lexsort((numbers[order[tied]], key[tied]))]
     return order
-
-
-def count_numbers(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return ``np.unique`` with inverse and counts, for numbers from 0 up to ``size``."""
-    if size > _MOST_EMPTY * len(numbers):
-        return np.unique(numbers, return_inverse=True, return_counts=True)
-    counts = np.bincount(numbers, minlength=size)
-    there = counts > 0
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers], counts[there]
 
 
 def pick_bins(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:

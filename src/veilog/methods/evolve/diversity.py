@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -123,7 +124,8 @@ class Edits:
         """
         kinds, places, events, weights = self._weigh_edits(text, rarest)
         order = np.argsort(-(np.log(weights) + rng.gumbel(size=len(weights))), kind="stable")
-        return _each_once(_apply_edit(text, int(kinds[i]), int(places[i]), int(events[i])) for i in order)
+        edits = zip(*(part[order].tolist() for part in (kinds, places, events)), strict=True)
+        return _each_once(itertools.starmap(partial(_apply_edit, text), edits))
 
     def _weigh_edits(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
         """Return all edits: kinds, places, new events, and likelihoods beside the trace."""

@@ -26,7 +26,8 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
     submodular), so an old gain is a bound. Only columns with the largest bounds are computed again (Minoux 1978), some
     at a time. ``near`` are the distances to earlier choices, if there are any.
     """
-    weighted = (distance * weights[:, None].astype(np.float32)).T.copy()  # a row is a candidate
+    weighted = np.empty(distance.shape[::-1], dtype=np.float32)  # a row is a candidate
+    np.multiply(distance.T, weights.astype(np.float32), out=weighted)
     if near is None:
         now = weights.astype(np.float32)  # no distance is above 1
         gains = now.sum() - weighted.sum(axis=1)
@@ -41,7 +42,9 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
             largest = np.argpartition(-gains, _AT_ONCE)[:_AT_ONCE] if len(gains) > _AT_ONCE else np.arange(len(gains))
             largest[0] = best  # among many equal ones it might be left out
             old = largest[(computed[largest] < len(chosen)) & (gains[largest] > -np.inf)]
-            gains[old] = np.maximum(now - weighted[old], 0).sum(axis=1)
+            less = weighted[old]
+            np.subtract(now, less, out=less)
+            gains[old] = np.maximum(less, 0, out=less).sum(axis=1)
             computed[old] = len(chosen)
             continue
         chosen.append(best)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._counting import rank_rows
 from veilog._typing import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.edits import Strings, edit_matrix
 from veilog.logs.variants import Sequences
@@ -54,9 +55,9 @@ def widen(codes: Int32Array, width: int) -> Int32Array:
 
 def distinct(traces: Traces, weights: FloatArray) -> tuple[Traces, FloatArray]:
     """Return the distinct traces, in the order of codes, and their summed weights."""
-    keys = _keys(traces.codes)
-    _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    sums = np.bincount(inverse.ravel(), weights=weights, minlength=len(index))
+    last = int(traces.codes.max(initial=PAD)) + 1  # for PAD
+    index, ranks = rank_rows(np.where(traces.codes == PAD, last, traces.codes).T.astype(np.int64), len(traces))
+    sums = np.bincount(ranks, weights=weights, minlength=len(index))
     return traces.take(index), sums.astype(np.float64)
 
 
@@ -75,16 +76,6 @@ def steps(traces: Traces, size: int) -> tuple[IntArray, IntArray, BoolArray]:
     to[:, :width] = np.where(traces.codes == PAD, size, traces.codes)
     came = np.concatenate([np.full((rows, 1), size), to[:, :-1]], axis=1)
     return came, to, np.arange(width + 1) <= traces.lengths[:, None]
-
-
-def _keys(codes: Int32Array) -> AnyArray:
-    """Return keys that sort rows by codes, PAD last: numbers where they fit, or bytes."""
-    states = int(codes.max(initial=PAD)) + 2
-    if states ** codes.shape[1] < 2**62:  # whole numbers: a float overflows from some 260 columns on
-        digits = np.where(codes == PAD, states - 1, codes)
-        return np.asarray(digits @ states ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64))
-    rows = np.ascontiguousarray(codes.astype(">i4"))
-    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
 def strings(traces: Traces) -> Strings:
@@ -146,7 +137,8 @@ def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
             if not len(open_):
                 break
             matrix = distances([rows[i] for i in some[open_].tolist()], [columns[i] for i in places.tolist()])
-            smallest, place = matrix.min(axis=1), places[matrix.argmin(axis=1)]
+            best = matrix.argmin(axis=1)
+            smallest, place = matrix[np.arange(len(matrix)), best], places[best]
             nearer = (smallest < near[open_]) | (smallest == near[open_]) & (place < found[some[open_]])
             near[open_[nearer]], found[some[open_[nearer]]] = smallest[nearer], place[nearer]
         found[some[near > far]] = len(columns)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._counting import rank_numbers
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods._events.attributes.memory import Persisting
 from veilog.methods._events.attributes.pairs import fit_table, place_columns
-from veilog.methods._events.orders import CaseBlock, count_numbers
+from veilog.methods._events.orders import CaseBlock
 
 _HALVINGS = 20
 _CELLS = 1 << 22
@@ -57,7 +58,7 @@ class _Contexts:
         key = codes
         for one in given:
             key = key * len(one.shares) + one.events
-        _, of_event, counts = count_numbers(key, len(shares) * int(np.prod([len(one.shares) for one in given])))
+        _, of_event, counts = rank_numbers(key, len(shares) * int(np.prod([len(one.shares) for one in given])))
         example = np.empty(len(counts), dtype=np.int64)
         example[of_event] = np.arange(len(key))
         activity = codes[example]
@@ -100,7 +101,7 @@ def _transitions(
     of contexts, plus the context after.
     """
     number = len(contexts.groups)
-    pairs, of_step, _ = count_numbers(keys, number**2)
+    pairs, of_step, _ = rank_numbers(keys, number**2)
     order = np.argsort(of_step, kind="stable")
     sorted_ = of_step[order]
     parts, fresh = np.empty(len(keys)), np.empty(len(keys), dtype=np.int64)

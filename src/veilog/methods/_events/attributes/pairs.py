@@ -21,13 +21,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._counting import rank_numbers
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.signs import SignRule, SignSums, query_signs
 from veilog.methods._events.attributes.variables import InEvents, Variable, released_only
 from veilog.methods._events.cells import Kinds, fit_margins, summing_matrix
-from veilog.methods._events.orders import count_numbers, sort_in_rows
+from veilog.methods._events.orders import sort_in_rows
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
@@ -327,7 +328,7 @@ def _draw_given(one: Variable, rng: np.random.Generator) -> IntArray:
     key = np.zeros(number, dtype=np.int64)
     for parent, _ in parents:
         key = key * parent.size + parent.drawn
-    _, row, counts = count_numbers(key, int(np.prod([parent.size for parent, _ in parents])))
+    _, row, counts = rank_numbers(key, int(np.prod([parent.size for parent, _ in parents])))
     first = np.empty(len(counts), dtype=np.int64)
     first[row[::-1]] = np.arange(number)[::-1]
     if not parents:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from veilog._counting import rank_numbers
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
@@ -46,7 +47,7 @@ from veilog.methods._events.attributes.pairs import OF_PATH, AttributeDrawing, T
 from veilog.methods._events.attributes.signs import SignRule
 from veilog.methods._events.attributes.variables import InEvents, Variable, released_only, time_variables
 from veilog.methods._events.cells import Kinds
-from veilog.methods._events.orders import CaseBlock, count_numbers, run_in_blocks
+from veilog.methods._events.orders import CaseBlock, run_in_blocks
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -315,7 +316,7 @@ def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
     groups, size = one.variable.drawn, one.variable.size
     given = one.answer.shares[None] if isinstance(one.answer, Marginal) else one.answer.first
     first = one.variable.parents[0][0].drawn if len(given) > 1 else np.zeros(len(groups), dtype=np.int64)
-    kinds, rows, _ = count_numbers(first * size + groups, len(given) * size)
+    kinds, rows, _ = rank_numbers(first * size + groups, len(given) * size)
     shares, own = given[kinds // size], kinds % size
     return place_columns(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
 
