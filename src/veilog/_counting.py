@@ -66,8 +66,8 @@ def rank_rows(columns: Iterable[IntArray], rows: int) -> tuple[IntArray, IntArra
             size = len(found)
         keys, size = keys * more + column, size * more
     found, ranks, _ = rank_numbers(keys, size)
-    first = np.zeros(len(found), dtype=np.int64)
-    first[ranks[::-1]] = np.arange(rows)[::-1]  # the last of several assignments to one place stays
+    first = np.full(len(found), rows)
+    np.minimum.at(first, ranks, np.arange(rows))
     return first, ranks
 
 
