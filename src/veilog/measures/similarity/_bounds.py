@@ -344,7 +344,7 @@ def _cut_into_boxes(features: AnyFloatArray, size: int) -> IntArray:
 
 
 def _features(*sides: Sequences) -> tuple[AnyFloatArray, AnyFloatArray]:
-    """Return a row a sequence: its directly-follows pairs in the directions of most variance.
+    """Return its steps, in the directions of most variance, a row a sequence.
 
     Pairs are counted in buckets. Some sequences of the second side give the directions.
     """
