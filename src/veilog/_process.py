@@ -6,7 +6,8 @@ among these would run with the data at hand.
 A :class:`Child` runs a function and talks through a pipe. Like all processes of multiprocessing, it first reads the
 main script again. A fresh :func:`interpreter` does not: it is for callers with any script, or for fast starts. A
 :func:`pool` is for many calls of one function of which none may fail. :class:`Limited` is for calls that may take
-more time or memory than there is.
+more time or memory than there is. :func:`defer_stops` and :func:`hold_interrupts` make Ctrl-C wait for a
+block of this process.
 """
 
 from __future__ import annotations
@@ -142,6 +143,44 @@ def defer_stops() -> Iterator[Callable[[], None]]:
     finally:
         if asked:
             signal.raise_signal(asked[0])
+
+
+@dataclass
+class Interrupts:
+    """The state of a run that a user may stop, at once or at its next checkpoint."""
+
+    hold: bool = False
+    """True if a first Ctrl-C waits until the run can be resumed. A second does not wait."""
+    noted: bool = False
+
+    def release(self) -> None:
+        """Allow a stop at any moment from here on, also for a Ctrl-C that was noted."""
+        self.hold = False
+        if self.noted:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def hold_interrupts() -> Iterator[Interrupts]:
+    """Yield the :class:`Interrupts` that Ctrl-C obeys within the block.
+
+    Outside the main thread nothing changes.
+    """
+    state = Interrupts()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if state.noted or not state.hold:
+            raise KeyboardInterrupt
+        state.noted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def exit_when_terminated() -> None:

@@ -9,16 +9,13 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any, Unpack
 
 import numpy as np
@@ -26,6 +23,7 @@ import numpy as np
 from veilog import modelfile
 from veilog._files import check_writable
 from veilog._plain import Misfit, from_plain, to_plain
+from veilog._process import Interrupts, hold_interrupts
 from veilog._typing import AnyArray, Int32Array, IntArray
 from veilog._version import __version__
 from veilog.errors import InputError, OutputError, ParameterError, QuestionError, VeilogError
@@ -50,7 +48,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import bound_units, check_somebody
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner import chosen_ledger, note_uncounted
-from veilog.releasing.request import LedgerChoice, ReleaseRequest
+from veilog.releasing.request import LedgerChoice, ReleaseRequest, checked_seed
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 from veilog.releasing.run import entry_of
 
@@ -289,9 +287,7 @@ class Model:
 
 
 def _generator(seed: int | None) -> np.random.Generator:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
-    return np.random.default_rng(seed)
+    return np.random.default_rng(None if seed is None else checked_seed(seed))
 
 
 def _gigabytes(size: int) -> str:
@@ -439,44 +435,6 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 def _value_text(value: Any) -> str | Message:
     return Message("names-none") if value is None else str(value)
-
-
-@dataclass
-class Interrupts:
-    """The state of a run that a user may stop, at once or at its next checkpoint."""
-
-    hold: bool = False
-    """True if a first Ctrl-C waits until the run can be resumed. A second does not wait."""
-    noted: bool = False
-
-    def release(self) -> None:
-        """Allow a stop at any moment from here on, also for a Ctrl-C that was noted."""
-        self.hold = False
-        if self.noted:
-            raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def hold_interrupts() -> Iterator[Interrupts]:
-    """Yield the :class:`Interrupts` that Ctrl-C obeys within the block.
-
-    Outside the main thread nothing changes.
-    """
-    state = Interrupts()
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if state.noted or not state.hold:
-            raise KeyboardInterrupt
-        state.noted = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield state
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield state
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 _BLOCKS = 50

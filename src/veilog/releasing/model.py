@@ -43,7 +43,7 @@ from veilog.privacy.partition import Partition
 from veilog.releasing.answers import Answer, AnswerRecord, Recording, ReplayedCurator
 from veilog.releasing.checks import Activities
 from veilog.releasing.prior import PriorSource, PublicPrior
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.request import ReleaseRequest, checked_seed
 from veilog.releasing.result import Operation, OwnerOnly, Release
 from veilog.releasing.run import Made, make_by_method
 
@@ -128,9 +128,8 @@ class ReleaseModel:
 
         ``where`` has values that every case has, by attribute; a ``seed`` makes the draw repeatable.
         """
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-            raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
-        made, rng = self._replayed[1], np.random.default_rng(seed)
+        rng = np.random.default_rng(None if seed is None else checked_seed(seed))
+        made = self._replayed[1]
         if not made.variants.cases:
             raise ParameterError("release-model-empty", parameter="cases")
         number = made.variants.cases if cases is None else cases
