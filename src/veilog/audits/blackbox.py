@@ -119,20 +119,12 @@ def audit(
     seed = options.pop("seed", None)
     epsilon, delta = options.get("epsilon"), options.get("delta", 0)
     _check(runs, confidence, processes, seed)
-    if isinstance(method, ReleaseRequest):
-        planned = ReleaseRequest.of(method, "audit", options)
-    else:
-        budget = _budget(method_named(method), epsilon, delta, options)
-        planned = plan(method, **{"allow_no_protection": True, **budget})
+    planned = _plan_attacked(method, epsilon, delta, options)
     person = _person_cases(person_cases, planned.unit)
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)
     if log is None:
-        alphabet, longest = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
-        said = planned.declared
-        planned = planned.declaring(
-            replace(said, activities=said.activities or alphabet, max_length=said.max_length or longest)
-        )
+        planned = _declare_facts(planned, white_box=white_box)
     if not pairs:
         made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
         pairs = list(made_up if held is None else attempts_on(held))
@@ -142,6 +134,24 @@ def audit(
         return audit_inside(planned, pairs, derived, runs, confidence, seed, count, progress)
     nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parse_claim(epsilon, delta)
     return _audit_outside(planned, pairs, derived, nominal, runs, confidence, seed, count, progress)
+
+
+def _plan_attacked(
+    method: str | ReleaseRequest, epsilon: Number | None, delta: Number, options: Keywords
+) -> ReleaseRequest:
+    """Return the request of the attacked releases."""
+    if isinstance(method, ReleaseRequest):
+        return ReleaseRequest.of(method, "audit", options)
+    budget = _budget(method_named(method), epsilon, delta, options)
+    return plan(method, **{"allow_no_protection": True, **budget})
+
+
+def _declare_facts(planned: ReleaseRequest, *, white_box: bool) -> ReleaseRequest:
+    """Return the request with the undeclared facts of the synthetic logs filled in."""
+    alphabet, longest = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
+    facts = planned.declared
+    filled = replace(facts, activities=facts.activities or alphabet, max_length=facts.max_length or longest)
+    return planned.declaring(filled)
 
 
 def _audit_outside(

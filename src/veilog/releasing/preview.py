@@ -501,12 +501,7 @@ def twin(
     if (found := whole_number(number)) is None or found < 0:
         raise ParameterError("sizes-number-not-whole", parameter="number", number=number)
     if epsilon is None:
-        if protected is not ONE_CASE:
-            raise ParameterError("sizes-unit-without-epsilon", parameter="unit")
-        if ledger:
-            raise ParameterError("sizes-ledger-without-epsilon", parameter="ledger")
-        if log is not None and None in (cases, length):
-            raise ParameterError("sizes-log-without-epsilon", parameter="epsilon")
+        _refuse_queries(protected, ledger, unsized=log is not None and None in (cases, length))
         return Twin(sizes_of(**declared), seed=found, labels=labels)
     if log is None:
         raise ParameterError("sizes-epsilon-without-log", parameter="log")
@@ -521,6 +516,16 @@ def twin(
     if frequent is not None:
         known["held"] = None  # a declared size has no answer
     return Twin(replace(sizes, **known), guarantee, seed=found, labels=labels, entry=entry)
+
+
+def _refuse_queries(unit: Unit, ledger: LedgerChoice, *, unsized: bool) -> None:
+    """Refuse options that need queries to a log, where there is no epsilon for them."""
+    if unit is not ONE_CASE:
+        raise ParameterError("sizes-unit-without-epsilon", parameter="unit")
+    if ledger:
+        raise ParameterError("sizes-ledger-without-epsilon", parameter="ledger")
+    if unsized:
+        raise ParameterError("sizes-log-without-epsilon", parameter="epsilon")
 
 
 def _curator(log: EventLog | StoredLog | Variants, unit: Unit, seed: int | None) -> Curator:

@@ -101,15 +101,7 @@ def query_attributes(
     and not in a synthetic year. Values of cases, and what they go with, start from a public ``prior``.
     """
     rng = generator(curator.randomness)
-    of_events = tuple(one for one in chosen if one.level == "event")
-    least, most = RECORDS
-    price = epsilon * least if of_events and cases.labels else Fraction(0)
-    if price:
-        price = min(max(price, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
-    records: dict[str, Recorded] = {}
-    if price:
-        found, price = query_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
-        records = {one.name: where for one, where in zip(of_events, found, strict=True)}
+    records, price = _query_records(curator, epsilon, cases, chosen)
     weights = [_weight(one, records.get(one.name), cases) for one in chosen]
     changing = [one.name in records and records[one.name].changes for one in chosen]
     prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
@@ -148,6 +140,19 @@ def query_attributes(
     model = AttributesModel(chosen, asked, drawing)
     model.columns = model.values(cases, times, rng)
     return model
+
+
+def _query_records(
+    curator: Curator, epsilon: Fraction, cases: Repeated, chosen: tuple[Chosen, ...]
+) -> tuple[dict[str, Recorded], Fraction]:
+    """Return where events hold attributes, by name, and the epsilon used to find that."""
+    of_events = tuple(one for one in chosen if one.level == "event")
+    if not (epsilon and of_events and cases.labels):
+        return {}, Fraction(0)
+    least, most = RECORDS
+    price = min(max(epsilon * least, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
+    found, price = query_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
+    return {one.name: where for one, where in zip(of_events, found, strict=True)}, price
 
 
 @dataclass(eq=False)
