@@ -539,7 +539,7 @@ class Saver:
             self._write(state, max(2 * self.gap, state.steps // _BLOCKS))
 
     def _write(self, state: TrainingState, ahead: int) -> None:
-        counted = _ahead(state, ahead)
+        counted = _count_ahead(state, ahead)
         facts, arrays = state_to(counted)
         guarantee = self.derive()
         others = {
@@ -560,7 +560,7 @@ class Saver:
         self._counted = counted.step
 
 
-def _ahead(state: TrainingState, steps: int) -> TrainingState:
+def _count_ahead(state: TrainingState, steps: int) -> TrainingState:
     """Return the state with so many more steps counted as taken, in the plan's order."""
     taken = []
     for had, part in zip(state.taken, state.plan, strict=True):

@@ -266,8 +266,8 @@ def audit_runs(
             progress(f"trying {pairs[i].attack}", None)
             number = max(10, round(runs * share / len(left)))
             seen[i] = (
-                np.concatenate([seen[i][0], run(pairs[i], False, _fresh(draw, number))]),
-                np.concatenate([seen[i][1], run(pairs[i], True, _fresh(draw, number))]),
+                np.concatenate([seen[i][0], run(pairs[i], False, _draw_seeds(draw, number))]),
+                np.concatenate([seen[i][1], run(pairs[i], True, _draw_seeds(draw, number))]),
             )
             seemed[i] = _choice(*seen[i], delta, confidence_here)[0]
         left = sorted(left, key=lambda i: -seemed[i])[:keep]
@@ -275,8 +275,8 @@ def audit_runs(
     _, column, event = _choice(*seen[left[0]], delta, _ROUNDS[-1][2])
     number = _proof_runs(runs)
     progress(f"proving: {best.attack}", None)
-    without = run(best, False, _fresh(draw, number))[:, column]
-    with_ = run(best, True, _fresh(draw, number))[:, column]
+    without = run(best, False, _draw_seeds(draw, number))[:, column]
+    with_ = run(best, True, _draw_seeds(draw, number))[:, column]
     tried = tuple((pair.attack, float(s)) for pair, s in zip(pairs, seemed, strict=True))
     return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
 
@@ -293,7 +293,7 @@ def _proof_runs(runs: int) -> int:
     return max(1, round(runs * _PROVING))
 
 
-def _fresh(draw: np.random.Generator, number: int) -> list[int]:
+def _draw_seeds(draw: np.random.Generator, number: int) -> list[int]:
     return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
 
 

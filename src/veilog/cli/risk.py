@@ -87,7 +87,7 @@ def risk(
         how["progress"] = progress
         asked: dict[str, Any] = {"arrangements": known.arrangements, "sensitive": known.sensitive}
         results = measure_risk(log_or_variants, kinds, sizes, **asked, **how)
-        alone = _alone(log_or_variants, results, **how) if unique_cases else []
+        alone = _singled_out_cases(log_or_variants, results, **how) if unique_cases else []
         exposed, linked, inferred = _attack_log(log_or_variants, sizes, person, progress)
         if exposed is not None and known.time is None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
@@ -143,7 +143,7 @@ def _attack_log(
     return tried[0], tried[1], tried[2]
 
 
-def _alone(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[str, Any]]:
+def _singled_out_cases(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[str, Any]]:
     """Return the names of the cases that each exact result singles out."""
     return [
         {"background": r.background, "size": r.size, "cases": list(found)}

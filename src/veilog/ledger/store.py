@@ -423,13 +423,13 @@ class Units:
 
         This follows from the ledger alone, and from no unit.
         """
-        if _others(book, account, self.subset) != self.compared:
+        if _other_releases(book, account, self.subset) != self.compared:
             raise BudgetError("ledger-subset-units-unknown", account=account)
 
 
 def unseen(book: Book, account: int | None, subset: str, kind: str, names: Sequence[str | None]) -> Units:
     """Return the units, named case by case, that no other subset of this rule had."""
-    others = _others(book, account, subset)
+    others = _other_releases(book, account, subset)
     before: set[bytes] = set()
     for number in others:
         (kept,) = book.connection.execute("SELECT digests FROM units WHERE release = ?", (number,)).fetchone()
@@ -440,7 +440,7 @@ def unseen(book: Book, account: int | None, subset: str, kind: str, names: Seque
     return Units(b"".join(sorted(mine)), new, subset, others)
 
 
-def _others(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
+def _other_releases(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
     """Return the releases of other subsets of this rule whose units are kept."""
     rule = subset.partition("=")[0]
     return tuple(

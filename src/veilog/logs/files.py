@@ -121,7 +121,7 @@ def write(
     writes an apostrophe before them (CSV and TSV only); the names then differ from those of the log.
     """
     target = path_of(path, "path", "log-comes-first")
-    held = _whole(log)
+    held = _events_to_write(log)
     write_named(add_provenance(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
 
 
@@ -140,7 +140,7 @@ def write_named(
         writer.write(log, out, target, lossy=lossy)
 
 
-def _whole(log: AnyLog) -> EventLog:
+def _events_to_write(log: AnyLog) -> EventLog:
     """Return the events to write."""
     if not isinstance(log, EventLog) and callable(getattr(log, "save", None)):
         raise InputError("log-type-unknown", kind=type(log).__name__.lower())

@@ -74,12 +74,12 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     # The declared activities of the real log are not those of the synthetic one; the queries are the same if they
     # are as many. So few patients have no labels that are frequent enough to be found.
     if declared.alphabet is not None:
-        declared = replace(declared, activities=_so_many(len(declared.alphabet)))
+        declared = replace(declared, activities=_synthetic_activities(len(declared.alphabet)))
     elif before:
-        declared = replace(declared, activities=_so_many(len(_synthetic_log().variants.labels)))
+        declared = replace(declared, activities=_synthetic_activities(len(_synthetic_log().variants.labels)))
     words: list[Condition] = []
     if plan.declared.activities == FROM_LOG and activities is not None:
-        declared = replace(declared, activities=_so_many(activities))
+        declared = replace(declared, activities=_synthetic_activities(activities))
         words.append(ACTIVITIES_FROM_LOG)
     if plan.declared.max_length == FROM_LOG and longest is not None:
         declared = replace(declared, max_length=longest)
@@ -170,7 +170,7 @@ def _stated_charge(question: str, purpose: str, epsilon: Fraction, delta: Fracti
     return Charge(question, Message(purpose), Stated("discrete Laplace"), sensitivity, epsilon, delta)
 
 
-def _so_many(number: int) -> tuple[str, ...]:
+def _synthetic_activities(number: int) -> tuple[str, ...]:
     """Return this many activities, with as many of the synthetic patients' as fit."""
     labels = tuple(_synthetic_log().variants.labels)[:number]
     return labels + tuple(f"activity {place}" for place in range(len(labels), number))

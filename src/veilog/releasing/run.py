@@ -424,7 +424,7 @@ def make_by_method(curator: Curator, request: ReleaseRequest, progress: Progress
         made = (
             _add_extras(curator, request, budgeted, deltas, said)
             if request.wanted
-            else _alone(curator, request, budgeted, said)
+            else _make_flow(curator, request, budgeted, said)
         )
     if not others:
         return made
@@ -443,9 +443,9 @@ def _run_method(request: ReleaseRequest, curator: Curator, budgeted: Request) ->
     except Exception as error:
         if not method.package:
             raise
-        raise _not_ours(method, f"failed ({type(error).__name__})") from error
+        raise _external_error(method, f"failed ({type(error).__name__})") from error
     if method.package and not isinstance(released, Variants | EventLog):
-        raise _not_ours(method, f"released {type(released).__name__}, which is no log")
+        raise _external_error(method, f"released {type(released).__name__}, which is no log")
     return released if isinstance(released, EventLog) else _obey_rules(request, released)
 
 
@@ -465,13 +465,13 @@ def _obey_rules(request: ReleaseRequest, released: Variants) -> Variants:
     return released if request.rules is None else request.rules.repaired(released, request.declared.longest)
 
 
-def _not_ours(method: Method, problem: str) -> ParameterError:
+def _external_error(method: Method, problem: str) -> ParameterError:
     return ParameterError(
         "method-external-failed", parameter="method", name=method.name, package=method.package, text=problem
     )
 
 
-def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
+def _make_flow(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
     """Return the release of the method, with its cases in random order."""
     method, flow, before = request.method, partial(_run_method, request, curator, budgeted), len(curator.charges)
     released = flow()

@@ -56,7 +56,7 @@ class EvolvePlan:
     @property
     def cases(self) -> float:
         """Number of cases by all estimates and their variances, with lower bounds."""
-        mean = sum(v / s for v, s in self._known) / sum(1 / s for _, s in self._known)
+        mean = sum(v / s for v, s in self._used_estimates) / sum(1 / s for _, s in self._used_estimates)
         return max(self.settings.fewest_cases, self.least, mean)
 
     @property
@@ -66,10 +66,10 @@ class EvolvePlan:
         It is that of Laplace noise with this variance, which has heavier tails than a sum of several noises. It comes
         from public facts and answers.
         """
-        return max(1.0, math.log(20) * math.sqrt(1 / (2 * sum(1 / s for _, s in self._known))))
+        return max(1.0, math.log(20) * math.sqrt(1 / (2 * sum(1 / s for _, s in self._used_estimates))))
 
     @property
-    def _known(self) -> list[tuple[float, float]]:
+    def _used_estimates(self) -> list[tuple[float, float]]:
         return self.estimates if self.settings.estimate_cases else self.estimates[:1]
 
     def learn_from_relations(self, total: float, b: float, cells: int) -> None:

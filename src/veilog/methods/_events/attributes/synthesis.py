@@ -239,11 +239,11 @@ def _query_attribute(
     group = group_values(usual, a_pair, len(cases), ordered=chosen.numeric)
     variable = _variable(chosen, persisting.coding, group, usual, len(cases))
     variable.parents.append((first, _shares_by_group(persisting.first, group)))
-    variable.in_events = _by_events(persisting, group, cases)
+    variable.in_events = _event_variable(persisting, group, cases)
     return AttributeQuery(chosen, records, persisting, variable, group, known)
 
 
-def _by_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
+def _event_variable(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
     """Return the attribute event by event, for tables of two."""
     coding, distinct = answer.coding, cases.distinct
     counts = np.repeat(cases.counts, distinct.lengths)
