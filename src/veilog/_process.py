@@ -199,7 +199,7 @@ def interpreter(
     stdout: int | IO[bytes] = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Python with these arguments beside the block, and end it with the block."""
+    """Run Python with these arguments during the block, and end it with the block."""
     environment = {**os.environ, **_ENVIRONMENT}
     command = [sys.executable, "-P", *arguments]  # for itself by a flag: the environment may be ignored (-E)
     process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
@@ -388,7 +388,7 @@ def limit_memory(most: int, *, reserved: bool) -> None:
 
 
 def machine_memory(system: Path = Path("/")) -> int:
-    """Return the bytes of memory for this process and all beside it together.
+    """Return the bytes of memory that this process and all others may have together.
 
     0 if the system reports none. A container may have less than its machine: each control group of the process, and
     each around it, may have a limit.

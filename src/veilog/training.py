@@ -72,7 +72,7 @@ _FIRST = 1_000
 
 @dataclass(frozen=True)
 class _Facts:
-    """The facts in a model's file, beside the trained generator and warnings."""
+    """The facts in a model's file, without the trained generator and warnings."""
 
     method: str
     as_published: bool
@@ -643,7 +643,7 @@ def train(
         ledger: as for :func:`veilog.release`.
         checkpoint: a file by which the run survives being stopped. The same call goes on where it was, and spends no
             more than one run would have. The file stays when the training is complete, so that the model is not lost
-            before it is saved. Then remove it, and ``.key`` beside it.
+            before it is saved. Then remove it and its ``.key`` file.
         progress: called with a text and the fraction that is done.
         options: further arguments of :func:`veilog.release`, such as ``epsilon``.
 

@@ -1,4 +1,4 @@
-"""Twin curators: a method's answers beside the exact ones of both neighbours.
+"""Twin curators: a method's answers with the exact ones of both neighbours.
 
 The method runs on one of the two logs, as in a release. Each of its queries also goes to two twins, with the noise
 switched off. They are a curator of the log without the case and one of the log with it. So for every answer the exact

@@ -211,7 +211,7 @@ def _write_release(
 def _keep_until_written(released: Release, target: Path | None) -> Iterator[None]:
     """Keep a release until this block has written it, or sent it without a ``target``.
 
-    It is kept beside its ledger or, if it is in none and the block fails, in the user's data folder.
+    It is kept next to its ledger or, if it is in none and the block fails, in the user's data folder.
     """
     before, entry = None if target is None else mark(target), released.entry
     try:

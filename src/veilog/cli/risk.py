@@ -114,7 +114,7 @@ def risk(
 
 
 def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference | None, person: str | None) -> None:
-    """Show the results of attacks on one half of the people beside the other half."""
+    """Show the results of attacks on one half of the people and on the other half."""
     if linked is None and inferred is None:
         return
     published = Message("half-published" if person is None else "half-of-people-published", column=person)
@@ -127,7 +127,7 @@ def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference |
 def _attack_log(
     log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
-    """Return attacks on a log, and on one half beside the other; None if impossible."""
+    """Return attacks on a log, and on both of its halves; None if impossible."""
     progress("Finding people", None)
     tried: list[Any] = []
     first, second = halves(log, person=person or False)

@@ -1,6 +1,6 @@
 """File of a ledger: SQLite, in short transactions that a crash leaves whole.
 
-It uses the rollback journal (SQLite's default) and not the write-ahead log. So all of a ledger is one file beside the
+It uses the rollback journal (SQLite's default) and not the write-ahead log. So all of a ledger is one file next to the
 log, which people move, copy and keep on network drives. A write-ahead log would be two more files, one of them shared
 memory. ``synchronous=EXTRA`` makes a commit durable when it returns, including the removal of the journal.
 
@@ -481,7 +481,7 @@ def mark_of(data: Data | bytes) -> bytes:
 
 
 def account_of(book: Book, number: int) -> Account:
-    """Return an account with its entries, and the numbers of the others beside it."""
+    """Return an account with its entries, and the numbers of other accounts."""
     row = book.accounts[number]
     own = tuple(entry for entry in book.entries if entry.account == number)
     uncounted = tuple(entry for entry in book.uncounted if entry.account == number)

@@ -177,7 +177,7 @@ def write_pieces(
 
 
 def named_after(path: str | os.PathLike[str], name: str) -> Path:
-    """Return the file beside ``path``: ``out-models.xes.gz`` beside ``out.xes.gz``."""
+    """Return the file next to ``path``: ``out-models.xes.gz`` for ``out.xes.gz``."""
     target = Path(path)
     suffix = target.name[len(target.name) - len(suffix_of(target)) :]
     return target.with_name(f"{target.name.removesuffix(suffix)}-{name}{suffix}")

@@ -129,7 +129,7 @@ class Relations:
         self.graph = Graph.of(self._counts > 0)
 
     def filtered(self, noise: float) -> Graph:
-        """Return the graph without edges rare beside the strongest from their start.
+        """Return the graph without edges far rarer than the strongest from their start.
 
         An edge stays if it has more than ``noise`` times the cases of the most frequent edge from its start. The end of
         the trace is such an edge where there is another. A start stays if it has at least ``noise`` times those of the

@@ -369,7 +369,7 @@ class ReleaseRequest:
         """Return the request of these options, or an earlier request, for this work.
 
         Raises:
-            ParameterError: There are options beside an earlier request, or some that a training does not take.
+            ParameterError: There are options in addition to an earlier request, or some that a training does not take.
 
         """
         request = method if isinstance(method, ReleaseRequest) else plan(method, **options)
@@ -535,7 +535,7 @@ class ReleaseRequest:
     # As text --------------------------------------------------------------------------------------------------------
 
     def arguments(self) -> dict[str, Any]:
-        """Return the options that make this request, beside its method.
+        """Return the options that make this request, without its method.
 
         Defaults are left out. Numbers are exact text, and no value is an object.
         """

@@ -82,7 +82,7 @@ def release(
     Args:
         log: An :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a :class:`StoredLog`, whose
             events are never all in memory.
-        method: Name of a method, or a request, which takes only ``ledger`` and ``progress`` beside it.
+        method: Name of a method, or a request. With a request only ``ledger`` and ``progress`` are valid.
         ledger: Ledger in which the release is entered, in the account of its data. veilog sets its cost aside before
             any query, and refuses the release if that would exceed the budget. By default it is your ledger, which the
             command and the pages use, too. The file of another ledger is made if there is none. With False the release
@@ -340,7 +340,7 @@ def _plugin_conditions(request: ReleaseRequest) -> tuple[Condition, ...]:
 
 
 def entry_of(request: ReleaseRequest) -> dict[str, Any]:
-    """Return the entry of a release in a ledger, beside its cost and its method."""
+    """Return the entry of a release in a ledger, without its cost and its method."""
     return {
         "parameters": {
             **request.settings.to_json(),

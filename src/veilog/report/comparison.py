@@ -174,7 +174,7 @@ def _format_interval(value: str, low: str, high: str) -> str:
     return bind_numbers(number.rstrip()) + " " + bracket + bind_numbers(interval).replace(" ", "\u00a0")
 
 
-# Attributes of a release as rows of a table: their values, for the data owner beside the original's.
+# Attributes of a release as rows of a table: their values, for the data owner with those of the original.
 
 OF_EVERY_LOG = frozenset({ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP})
 """Columns that are no attributes."""

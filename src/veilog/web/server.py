@@ -266,7 +266,7 @@ class TimedConnection(H11Protocol):
 def connections_at_most() -> int:
     """Return the number of connections with room, after raising the limit of files.
 
-    Each may need a file of its own beside it, and as many more are left for all else.
+    Each may need a file of its own in addition, and as many more are left for all else.
     """
     try:
         import resource

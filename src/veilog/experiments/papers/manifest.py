@@ -1,6 +1,6 @@
 """The manifest of the papers: their tables and figures with results, as data.
 
-Its experiments compute them again. Each paper is a TOML file beside this module. An experiment of it names a measure,
+Its experiments compute them again. Each paper is a TOML file next to this module. An experiment of it names a measure,
 series and figures. Its CSV file has a row for each cell of the paper: series, log, axes, settings of the method, and
 the published values. A column ``run NAME`` is the setting NAME if the figure's axis has another value; ``-`` leaves the
 setting out.

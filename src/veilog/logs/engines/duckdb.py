@@ -226,7 +226,7 @@ _MOST_PARTS = 4096
 
 @dataclass(frozen=True)
 class DuckFiles:
-    """Log in CSV or Parquet files, in order; its variants must fit beside DuckDB."""
+    """Log in CSV or Parquet files, in order; memory must hold its variants and DuckDB."""
 
     files: tuple[Source, ...]
     options: ReadOptions = DEFAULT_OPTIONS

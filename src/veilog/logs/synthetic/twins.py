@@ -344,7 +344,7 @@ class Sizes(ToJson):
     """Share of the cases in each bin of lengths."""
     off: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
     """Standard deviations of the noise, in cases; None without noise, or if it is unknown.
-    They are those of the number of cases, of the cases of the most frequent variants beside that, and of each bin
+    They are those of the number of cases, of the cases of the most frequent variants, and of each bin
     that was answered."""
     answers: Annotated[tuple[int, ...] | None, InJson(left_out="at its default")] = None
     """The number of cases in each bin of lengths as it was answered, with noise."""

@@ -250,7 +250,7 @@ def _values_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
     return log.events.column(CASE_INDEX).to_numpy()[values.known], values.array[values.known]
 
 
-# Similarities of two logs in one attribute, in two, and in one beside the path of its case: 0 to 1, 1 for the same.
+# Similarities of two logs in one attribute, in two, and in one with the path of its case: 0 to 1, 1 for the same.
 #
 # These are the similarities of the package sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics, MIT; no code of theirs is
 # here), each of distributions p of the original and q of the log used in its place:

@@ -171,7 +171,7 @@ class EvolvePlan:
         self.anchored = self.concentrated or cases >= self.settings.anchored_from * self.cases
 
     def imagined(self, cases: float) -> float:
-        """Return the share of the first pool beside real variants with these ``cases``."""
+        """Return the share of the first pool that real variants of ``cases`` leave."""
         left = max(0.0, 1 - cases / self.cases)
         return max(left * (self.settings.anchored_imagined if self.anchored else 1.0), 1e-6)
 

@@ -273,7 +273,7 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
     """Return the chain with chances after two states, from noisy triples.
 
     Triples with noise of scale ``b`` are pulled to what the first order expects, as far as they can be noise. All of
-    them together decide how far: by the memory (see :func:`_triples_information`) that makes them most likely, beside
+    them together decide how far: by the memory (see :func:`_triples_information`) that makes them most likely, with
     their own noise and that of the relations in the expectation. Without any memory the chain is the first order.
     """
     p = chain.next_chances()

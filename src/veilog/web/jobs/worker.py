@@ -91,7 +91,7 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
         text = to_text(work(task, settings, say.progress))
         if len(text) > _LARGEST:
             return {"problem": gettext("The result is too large to be shown.")}
-        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that it stands only beside all the rest
+        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that it is there only with all the rest
             file.write(text.encode())
     except MemoryError:
         return {"problem": "job-memory"}

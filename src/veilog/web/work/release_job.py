@@ -88,7 +88,7 @@ class _Noting(Ledger):
 def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
     """Release a log as planned, enter it in the ledger, and write its files.
 
-    An error before the first query raises, and spends nothing. Once there is a release, an error is reported beside it:
+    An error before the first query raises, and spends nothing. Once there is a release, an error is reported with it:
     the release is spent and must not be lost.
     """
     planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
@@ -267,7 +267,7 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
 
 
 def _logs_of(released: Release) -> tuple[str, ...]:
-    """Return the names of the files for the release, beside the one that is kept."""
+    """Return the names of the files for the release, without the one that is kept."""
     whole = released.variants.events <= _WORKBOOK and importlib.util.find_spec("openpyxl") is not None
     return _LOGS if whole else _LOGS[:-1]
 
@@ -334,7 +334,7 @@ def _describe(released: Release, owner: OwnerSide | None) -> ReleasedLog:
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
-    """Return what its owner sees of the log beside the release; None if that fails.
+    """Return what its owner sees of the log and the release; None if that fails.
 
     The page reads the ledger when it is shown, since that changes.
     """

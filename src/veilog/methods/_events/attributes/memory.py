@@ -343,8 +343,8 @@ def _events_counted(cases: Repeated, bound: int) -> FloatArray:
 def _lean_on_sums(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     """Return likely rows as distributions, by noisy counts.
 
-    They are believed either beside the sums of all rows or by themselves, whichever makes the answer likelier. In
-    released cases rows have the ``usual`` sums, and about these in the original.
+    They are believed either together with the sums of all rows or by themselves, whichever makes the answer likelier.
+    In released cases rows have the ``usual`` sums, and about these in the original.
     """
     number, columns = noisy.shape
     sums, masses = noisy.sum(axis=0), np.maximum(usual, 1.0)

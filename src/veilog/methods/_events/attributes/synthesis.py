@@ -1,7 +1,7 @@
 """Case and event attributes for any release of variants.
 
-They are epsilon-differentially private beside the release itself. An attribute needs a public domain. That is declared
-values, a declared range of numbers, the values that enough cases have, found with a delta
+They are epsilon-differentially private, in addition to the release itself. An attribute needs a public domain. That is
+declared values, a declared range of numbers, the values that enough cases have, found with a delta
 (:meth:`EventQuestions.frequent_values`), or for a date its distance from the start of its case. Without a declared
 domain, veilog refuses attributes whose name shows that they identify a person or hold free text. It also refuses those
 of which a noisy count shows that most cases have a value of their own.

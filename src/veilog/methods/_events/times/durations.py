@@ -148,7 +148,7 @@ def _query_kinds(
 #
 # They depend on how long the case lasts. A case shares out 1 among its gaps, so the noise is small however many
 # events it has. The parts of released cases are moved to the answer, as far as the gaps that were drawn do not
-# explain it. Tables by activity and by pair of activities, asked beside this one, make no distance less.
+# explain it. Tables by activity and by pair of activities, asked in addition to this one, make no distance less.
 
 
 PLACES = 5
