@@ -50,7 +50,7 @@ from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, checked_seed
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
-from veilog.releasing.run import entry_of
+from veilog.releasing.run import entry_of, reserve_budget
 
 # A trained model draws any number of cases, any number of times, and never sees the log again.
 #
@@ -690,7 +690,7 @@ def _train(
         found = entry = mark = None
         if account is not None:
             mark = None if keeper is None else secrets.token_hex(16)
-            found = _reserve_budget(account, before, log, planned, mark)
+            found = _resume_or_reserve(planned, log, account, before, mark)
             entry = replace(found, mark=mark)
             curator.before_first(found.begin)
         remarks: list[Message] = [*before.remarks, *protected.remarks]
@@ -752,18 +752,10 @@ def _run_settings(planned: ReleaseRequest, account: Ledger | None) -> dict[str, 
     }
 
 
-def _reserve_budget(
-    account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
+def _resume_or_reserve(
+    planned: ReleaseRequest, log: EventLog | Variants, account: Ledger, before: ResumedState, mark: str | None
 ) -> Reservation:
     """Return this run's earlier reservation if no other resumed it, or a new one."""
     if before.entry is not None:
         return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
-    return account.reserve(
-        log,
-        planned.method.name,
-        epsilon=planned.epsilon if planned.bounded else None,
-        delta=planned.delta,
-        **entry_of(planned),
-        mark=mark,
-        begins=True,
-    )
+    return reserve_budget(planned, log, account, mark=mark)

@@ -166,7 +166,7 @@ def run_plan(
     before = losses_before(looked_at, request)
     started = time.perf_counter()
     claimed, derive = claims(request, curator)
-    entry = None if ledger is None else _reserve_budget(request, log, ledger, units)
+    entry = None if ledger is None else reserve_budget(request, log, ledger, units)
     if entry is not None:
         curator.before_first(entry.begin)
     cases: int | None = None
@@ -354,16 +354,24 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
     }
 
 
-def _reserve_budget(
-    request: ReleaseRequest, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
+def reserve_budget(
+    request: ReleaseRequest,
+    log: EventLog | StoredLog | Variants,
+    ledger: Ledger,
+    units: Units | None = None,
+    mark: str | None = None,
 ) -> Reservation:
-    """Set aside the cost of the release in the ledger, or refuse it."""
+    """Set aside the cost of the request in the ledger, or refuse it.
+
+    ``units`` are those that the ledger remembers, and ``mark`` recognises a run that can be resumed.
+    """
     return ledger.reserve(
         log,
         request.method.name,
         epsilon=request.epsilon if request.bounded else None,
         delta=request.delta,
         units=units,
+        mark=mark,
         begins=True,
         **entry_of(request),
     )
