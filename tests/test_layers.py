@@ -350,6 +350,15 @@ def test_a_folder_fits_one_glance_and_says_what_it_holds() -> None:
         assert ast.get_docstring(module), folder
 
 
+LARGEST = 800
+"""Most lines of a module."""
+
+
+def test_no_module_is_longer_than_one_subject_needs() -> None:
+    lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > LARGEST} == {}
+
+
 def test_no_public_class_has_a_name_in_two_modules() -> None:
     places: dict[str, int] = {}
     for path in MODULES:

@@ -1,6 +1,6 @@
 """Files that appear whole or not at all, and the folder for veilog's own data.
 
-A file is written beside its place under another name, and then renamed.
+A file is written in its folder under another name, and then renamed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def atomic_target(
 ) -> Iterator[BinaryIO]:
     """Yield a binary file that becomes ``path`` only if the block ends well.
 
-    Otherwise it vanishes, whatever the reason. Until then it lies beside ``path``, so that the last step is one rename.
-    If ``naming`` is given, it does that rename. Only its owner may read a ``private`` file, whatever was there before.
+    Otherwise it vanishes, whatever the reason. Until then it lies next to ``path``, so that the last step is one
+    rename. If ``naming`` is given, it does that rename. Only its owner may read a ``private`` file, whatever was there
+    before.
 
     A process that writes into the folder a day later removes what a killed one left there. Without ``overwrite``, no
     file is replaced, not one either that appears during the writing.

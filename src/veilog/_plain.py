@@ -1,6 +1,6 @@
 """Dataclasses as plain JSON values: for programs, and exactly for veilog's files.
 
-:func:`to_json` writes results for programs. A class declares beside its fields where that is not simply all of them.
+:func:`to_json` writes results for programs. A class declares next to its fields where that is not simply all of them.
 :func:`to_plain` is for files that outlive a run (guarantees, configurations), and :func:`from_plain` reads them. There,
 exact fractions stay exact, and a value of another type than the class declares is refused. A class whose file has
 another form than its fields names the dataclass of that form (``Plain``). It also has both conversions (``plain``,
@@ -176,7 +176,7 @@ def _fraction(value: Any) -> Fraction:
         raise Misfit(f"{value!r} is not a fraction"[:200]) from None
 
 
-# Tables of facts that stand as TOML files beside the code that they are about ----------------------------------------
+# Tables of facts, as TOML files next to the code that they are about ----------------------------------------
 
 
 @cache

@@ -6,7 +6,8 @@ among these would run with the data at hand.
 A :class:`Child` runs a function and talks through a pipe. Like all processes of multiprocessing, it first reads the
 main script again. A fresh :func:`interpreter` does not: it is for callers with any script, or for fast starts. A
 :func:`pool` is for many calls of one function of which none may fail. :class:`Limited` is for calls that may take
-more time or memory than there is.
+more time or memory than there is. :func:`defer_stops` and :func:`hold_interrupts` make Ctrl-C wait for a
+block of this process.
 """
 
 from __future__ import annotations
@@ -144,6 +145,44 @@ def defer_stops() -> Iterator[Callable[[], None]]:
             signal.raise_signal(asked[0])
 
 
+@dataclass
+class Interrupts:
+    """The state of a run that a user may stop, at once or at its next checkpoint."""
+
+    hold: bool = False
+    """True if a first Ctrl-C waits until the run can be resumed. A second does not wait."""
+    noted: bool = False
+
+    def release(self) -> None:
+        """Allow a stop at any moment from here on, also for a Ctrl-C that was noted."""
+        self.hold = False
+        if self.noted:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def hold_interrupts() -> Iterator[Interrupts]:
+    """Yield the :class:`Interrupts` that Ctrl-C obeys within the block.
+
+    Outside the main thread nothing changes.
+    """
+    state = Interrupts()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if state.noted or not state.hold:
+            raise KeyboardInterrupt
+        state.noted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def exit_when_terminated() -> None:
     """Let SIGTERM end this process through its work, which then cleans up."""
     signal.signal(signal.SIGTERM, _exit)
@@ -160,7 +199,7 @@ def interpreter(
     stdout: int | IO[bytes] = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Python with these arguments beside the block, and end it with the block."""
+    """Run Python with these arguments during the block, and end it with the block."""
     environment = {**os.environ, **_ENVIRONMENT}
     command = [sys.executable, "-P", *arguments]  # for itself by a flag: the environment may be ignored (-E)
     process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
@@ -349,7 +388,7 @@ def limit_memory(most: int, *, reserved: bool) -> None:
 
 
 def machine_memory(system: Path = Path("/")) -> int:
-    """Return the bytes of memory for this process and all beside it together.
+    """Return the bytes of memory that this process and all others may have together.
 
     0 if the system reports none. A container may have less than its machine: each control group of the process, and
     each around it, may have a limit.

@@ -1,6 +1,6 @@
 """Messages of the library as values: a code, and the values of its sentence.
 
-Sentences live in the catalogues beside :mod:`veilog._language`, one file a language, English too. Each code has a text
+Sentences live in the catalogues of :mod:`veilog._language`, one file a language, English too. Each code has a text
 there and, where something can be done, an advice. If the words depend on the reader, a catalogue has them for a
 *surface*: Python's (``delta=1e-6``), the command's (``--delta 1e-6``) or the pages' (the name of a field). Advice
 without words for the pages is advice that no page can follow, so they leave it out.

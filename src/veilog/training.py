@@ -9,16 +9,13 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any, Unpack
 
 import numpy as np
@@ -26,6 +23,7 @@ import numpy as np
 from veilog import modelfile
 from veilog._files import check_writable
 from veilog._plain import Misfit, from_plain, to_plain
+from veilog._process import Interrupts, hold_interrupts
 from veilog._typing import AnyArray, Int32Array, IntArray
 from veilog._version import __version__
 from veilog.errors import InputError, OutputError, ParameterError, QuestionError, VeilogError
@@ -50,9 +48,9 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import bound_units, check_somebody
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner import chosen_ledger, note_uncounted
-from veilog.releasing.request import LedgerChoice, ReleaseRequest
+from veilog.releasing.request import LedgerChoice, ReleaseRequest, checked_seed
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
-from veilog.releasing.run import entry_of
+from veilog.releasing.run import entry_of, reserve_budget
 
 # A trained model draws any number of cases, any number of times, and never sees the log again.
 #
@@ -74,7 +72,7 @@ _FIRST = 1_000
 
 @dataclass(frozen=True)
 class _Facts:
-    """The facts in a model's file, beside the trained generator and warnings."""
+    """The facts in a model's file, without the trained generator and warnings."""
 
     method: str
     as_published: bool
@@ -289,9 +287,7 @@ class Model:
 
 
 def _generator(seed: int | None) -> np.random.Generator:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
-    return np.random.default_rng(seed)
+    return np.random.default_rng(None if seed is None else checked_seed(seed))
 
 
 def _gigabytes(size: int) -> str:
@@ -441,44 +437,6 @@ def _value_text(value: Any) -> str | Message:
     return Message("names-none") if value is None else str(value)
 
 
-@dataclass
-class Interrupts:
-    """The state of a run that a user may stop, at once or at its next checkpoint."""
-
-    hold: bool = False
-    """True if a first Ctrl-C waits until the run can be resumed. A second does not wait."""
-    noted: bool = False
-
-    def release(self) -> None:
-        """Allow a stop at any moment from here on, also for a Ctrl-C that was noted."""
-        self.hold = False
-        if self.noted:
-            raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def hold_interrupts() -> Iterator[Interrupts]:
-    """Yield the :class:`Interrupts` that Ctrl-C obeys within the block.
-
-    Outside the main thread nothing changes.
-    """
-    state = Interrupts()
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if state.noted or not state.hold:
-            raise KeyboardInterrupt
-        state.noted = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield state
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield state
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 _BLOCKS = 50
 """Approximate number of checkpoints in a run."""
 
@@ -581,7 +539,7 @@ class Saver:
             self._write(state, max(2 * self.gap, state.steps // _BLOCKS))
 
     def _write(self, state: TrainingState, ahead: int) -> None:
-        counted = _ahead(state, ahead)
+        counted = _count_ahead(state, ahead)
         facts, arrays = state_to(counted)
         guarantee = self.derive()
         others = {
@@ -602,7 +560,7 @@ class Saver:
         self._counted = counted.step
 
 
-def _ahead(state: TrainingState, steps: int) -> TrainingState:
+def _count_ahead(state: TrainingState, steps: int) -> TrainingState:
     """Return the state with so many more steps counted as taken, in the plan's order."""
     taken = []
     for had, part in zip(state.taken, state.plan, strict=True):
@@ -685,7 +643,7 @@ def train(
         ledger: as for :func:`veilog.release`.
         checkpoint: a file by which the run survives being stopped. The same call goes on where it was, and spends no
             more than one run would have. The file stays when the training is complete, so that the model is not lost
-            before it is saved. Then remove it, and ``.key`` beside it.
+            before it is saved. Then remove it and its ``.key`` file.
         progress: called with a text and the fraction that is done.
         options: further arguments of :func:`veilog.release`, such as ``epsilon``.
 
@@ -732,7 +690,7 @@ def _train(
         found = entry = mark = None
         if account is not None:
             mark = None if keeper is None else secrets.token_hex(16)
-            found = _reserve_budget(account, before, log, planned, mark)
+            found = _resume_or_reserve(planned, log, account, before, mark)
             entry = replace(found, mark=mark)
             curator.before_first(found.begin)
         remarks: list[Message] = [*before.remarks, *protected.remarks]
@@ -794,18 +752,10 @@ def _run_settings(planned: ReleaseRequest, account: Ledger | None) -> dict[str, 
     }
 
 
-def _reserve_budget(
-    account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
+def _resume_or_reserve(
+    planned: ReleaseRequest, log: EventLog | Variants, account: Ledger, before: ResumedState, mark: str | None
 ) -> Reservation:
     """Return this run's earlier reservation if no other resumed it, or a new one."""
     if before.entry is not None:
         return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
-    return account.reserve(
-        log,
-        planned.method.name,
-        epsilon=planned.epsilon if planned.bounded else None,
-        delta=planned.delta,
-        **entry_of(planned),
-        mark=mark,
-        begins=True,
-    )
+    return reserve_budget(planned, log, account, mark=mark)

@@ -18,7 +18,7 @@ from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredErr
 from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.privacy.account.budgets import parse_epsilon
 from veilog.releasing.preview import guarantee_of
-from veilog.releasing.request import protects_nobody
+from veilog.releasing.refusals import protects_nobody
 
 LOG = hospital(60, seed=3)
 LABELS = tuple(LOG.variants.labels)
@@ -340,7 +340,7 @@ def test_json_that_is_no_plan_is_refused(values: dict[str, Any]) -> None:
 
 def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Epsilon is parsed once, from the request to the plan, and then is a fraction."""
-    from veilog.releasing import request as requests
+    from veilog.releasing import refusals
 
     seen: list[object] = []
 
@@ -348,7 +348,7 @@ def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(value)
         return parse_epsilon(value, name)
 
-    monkeypatch.setattr(requests, "parse_epsilon", counted)
+    monkeypatch.setattr(refusals, "parse_epsilon", counted)
     veilog.release(LOG, "laplace", epsilon="0.5", domain=veilog.Domain("log", "log"))
     assert seen == ["0.5"]
 

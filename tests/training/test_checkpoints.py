@@ -16,6 +16,7 @@ from refusals import refused
 
 import veilog
 from veilog import InputError, OutputError, ParameterError, Variants, modelfile
+from veilog._process import Interrupts, hold_interrupts
 from veilog.errors import BudgetError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
 from veilog.messages import Message
@@ -28,13 +29,11 @@ from veilog.privacy.mechanisms.gradients import Training
 from veilog.training import (
     ONE_RUN,
     CheckpointFile,
-    Interrupts,
     Model,
     ResumedState,
     Saver,
     claimed,
     earlier_run,
-    hold_interrupts,
     remove,
     source,
 )

@@ -208,13 +208,13 @@ def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
     rare = sorted(known, key=lambda t: (known[t], min((frequency[a] for a in t), default=0), t))[: _STANDING_OUT // 2]
     many = sorted(known, key=lambda t: (-len(set(pairwise(t))), known[t], t))[: _STANDING_OUT - len(rare)]
     for trace in dict.fromkeys([*rare, *many]):
-        without = _less_one(log, trace)
+        without = _remove_case(log, trace)
         name = f"one of {known[trace]} cases of a variant of {len(trace)} events"
         scores = [Score("cases of the variant", trace), Score("events of its pairs", trace)]
         scores += [Score("cases with its label", (label,)) for label in sorted(set(trace)) if frequency[label] == 1][:1]
         yield Attempt(name, without, log, (*scores, Score("seconds told")), _broken_conditions(without, variants))
     common = max(known, key=lambda t: known[t])
-    less = _less_one(log, common)
+    less = _remove_case(log, common)
     yield Attempt("the number of cases", less, log, (Score("all cases"),), _broken_conditions(less, variants))
 
 
@@ -240,7 +240,7 @@ def _seconds(told: object) -> float:
     return max((_seconds(value) for value in told), default=-1.0) if isinstance(told, list) else -1.0
 
 
-def _less_one(log: Variants | EventLog, trace: Trace) -> Variants | EventLog:
+def _remove_case(log: Variants | EventLog, trace: Trace) -> Variants | EventLog:
     if isinstance(log, Variants):
         counts = dict(log.to_dict())
         counts[trace] -= 1

@@ -119,20 +119,12 @@ def audit(
     seed = options.pop("seed", None)
     epsilon, delta = options.get("epsilon"), options.get("delta", 0)
     _check(runs, confidence, processes, seed)
-    if isinstance(method, ReleaseRequest):
-        planned = ReleaseRequest.of(method, "audit", options)
-    else:
-        budget = _budget(method_named(method), epsilon, delta, options)
-        planned = plan(method, **{"allow_no_protection": True, **budget})
+    planned = _plan_attacked(method, epsilon, delta, options)
     person = _person_cases(person_cases, planned.unit)
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)
     if log is None:
-        alphabet, longest = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
-        said = planned.declared
-        planned = planned.declaring(
-            replace(said, activities=said.activities or alphabet, max_length=said.max_length or longest)
-        )
+        planned = _declare_facts(planned, white_box=white_box)
     if not pairs:
         made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
         pairs = list(made_up if held is None else attempts_on(held))
@@ -142,6 +134,24 @@ def audit(
         return audit_inside(planned, pairs, derived, runs, confidence, seed, count, progress)
     nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parse_claim(epsilon, delta)
     return _audit_outside(planned, pairs, derived, nominal, runs, confidence, seed, count, progress)
+
+
+def _plan_attacked(
+    method: str | ReleaseRequest, epsilon: Number | None, delta: Number, options: Keywords
+) -> ReleaseRequest:
+    """Return the request of the attacked releases."""
+    if isinstance(method, ReleaseRequest):
+        return ReleaseRequest.of(method, "audit", options)
+    budget = _budget(method_named(method), epsilon, delta, options)
+    return plan(method, **{"allow_no_protection": True, **budget})
+
+
+def _declare_facts(planned: ReleaseRequest, *, white_box: bool) -> ReleaseRequest:
+    """Return the request with the undeclared facts of the synthetic logs filled in."""
+    alphabet, longest = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
+    facts = planned.declared
+    filled = replace(facts, activities=facts.activities or alphabet, max_length=facts.max_length or longest)
+    return planned.declaring(filled)
 
 
 def _audit_outside(
@@ -256,8 +266,8 @@ def audit_runs(
             progress(f"trying {pairs[i].attack}", None)
             number = max(10, round(runs * share / len(left)))
             seen[i] = (
-                np.concatenate([seen[i][0], run(pairs[i], False, _fresh(draw, number))]),
-                np.concatenate([seen[i][1], run(pairs[i], True, _fresh(draw, number))]),
+                np.concatenate([seen[i][0], run(pairs[i], False, _draw_seeds(draw, number))]),
+                np.concatenate([seen[i][1], run(pairs[i], True, _draw_seeds(draw, number))]),
             )
             seemed[i] = _choice(*seen[i], delta, confidence_here)[0]
         left = sorted(left, key=lambda i: -seemed[i])[:keep]
@@ -265,8 +275,8 @@ def audit_runs(
     _, column, event = _choice(*seen[left[0]], delta, _ROUNDS[-1][2])
     number = _proof_runs(runs)
     progress(f"proving: {best.attack}", None)
-    without = run(best, False, _fresh(draw, number))[:, column]
-    with_ = run(best, True, _fresh(draw, number))[:, column]
+    without = run(best, False, _draw_seeds(draw, number))[:, column]
+    with_ = run(best, True, _draw_seeds(draw, number))[:, column]
     tried = tuple((pair.attack, float(s)) for pair, s in zip(pairs, seemed, strict=True))
     return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
 
@@ -283,7 +293,7 @@ def _proof_runs(runs: int) -> int:
     return max(1, round(runs * _PROVING))
 
 
-def _fresh(draw: np.random.Generator, number: int) -> list[int]:
+def _draw_seeds(draw: np.random.Generator, number: int) -> list[int]:
     return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
 
 

@@ -646,7 +646,7 @@ class OutOfScopeResult(ToJson):
 
 @dataclass(frozen=True)
 class WhiteBox(ToJson):
-    """Findings of a white-box audit beside its epsilon."""
+    """Findings of a white-box audit other than its epsilon."""
 
     factor: float
     """Factor for which a claim is refuted at the confidence: no attacker sees more than the charges with epsilons times

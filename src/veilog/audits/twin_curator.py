@@ -1,4 +1,4 @@
-"""Twin curators: a method's answers beside the exact ones of both neighbours.
+"""Twin curators: a method's answers with the exact ones of both neighbours.
 
 The method runs on one of the two logs, as in a release. Each of its queries also goes to two twins, with the noise
 switched off. They are a curator of the log without the case and one of the log with it. So for every answer the exact
@@ -508,7 +508,7 @@ _made: Made = {}
 """Last runs of a process that works for one audit."""
 
 
-def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
+def _run_once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
     key = (run.attempt.attack, run.there, run.seed, run.questions)
     if key not in made:
         if len(made) >= _KEPT:
@@ -529,13 +529,13 @@ class Recorder:
 
     def whole(self, run: AuditRun) -> RecordedRun:
         """Return the answers of a whole run."""
-        return _once(self.planned, run, self.made)[0]
+        return _run_once(self.planned, run, self.made)[0]
 
     def again(self, run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
         """Return the answers to a run's queries on one log, with each of these seeds."""
         if self.workers is None or len(seeds) < _AT_ONCE:
-            return _again(self.planned, run, with_, seeds, self.made)
-        ask = partial(_again_of, self.planned.to_json(), run, with_)
+            return _replay_runs(self.planned, run, with_, seeds, self.made)
+        ask = partial(_replay_runs_of, self.planned.to_json(), run, with_)
         return list(chain(*self._map_in_parts(self.workers, ask, run.attempt, with_, seeds)))
 
     def scores(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
@@ -561,13 +561,15 @@ class Recorder:
             self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", i / len(futures))
 
 
-def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
+def _replay_runs_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
     """Run in another process, which gets the plan as JSON."""
-    return _again(ReleaseRequest.from_json(planned), run, with_, seeds, _made)
+    return _replay_runs(ReleaseRequest.from_json(planned), run, with_, seeds, _made)
 
 
-def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
-    _, script, twins = _once(planned, run, made)
+def _replay_runs(
+    planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made
+) -> list[RecordedRun]:
+    _, script, twins = _run_once(planned, run, made)
     return [replay_run(planned, twins, script, run.attempt.log(with_), with_, seed) for seed in seeds]
 
 

@@ -240,7 +240,7 @@ def report_cost_on_interrupt(
         )
         raise
     except OutputError:
-        if ledger is None:  # with a ledger the release is kept beside it, which the error states
+        if ledger is None:  # with a ledger the release is kept next to it, which the error states
             CALL.get().done.append(_budget_message(epsilon))
         raise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +36,7 @@ from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
 from veilog.cli.shared.tables import key_values, variants_table
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError
+from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.modelfile import kind_of
 from veilog.releasing.checks import json_of
@@ -146,14 +147,7 @@ def sample(
         _stream(loaded, cases, seed)
         return
     started = time.perf_counter()
-    with show_progress(time_left=True) as progress:
-        how: dict[str, Any] = {"overwrite": CALL.get().overwrite, "progress": progress}
-        if isinstance(loaded, ReleaseModel):
-            released = loaded.release(cases, where=values, seed=seed)
-            released.save(target, **how)
-            drawn = released.variants
-        else:
-            drawn = loaded.write(target, cases, seed=seed, **how)
+    drawn = _write_cases(loaded, target, cases, values, seed)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
     out.json({**_facts(loaded), **counts, "seconds": seconds}, target)
@@ -168,6 +162,19 @@ def sample(
         )
     )
     out.show(Text(loaded.guarantee.in_words(), style=strength_style(loaded.guarantee)))
+
+
+def _write_cases(
+    model: Model | ReleaseModel, target: Path, cases: int | None, values: Mapping[str, Any], seed: int | None
+) -> Variants:
+    """Write cases of a model to a file, and return their variants."""
+    with show_progress(time_left=True) as progress:
+        how: dict[str, Any] = {"overwrite": CALL.get().overwrite, "progress": progress}
+        if isinstance(model, Model):
+            return model.write(target, cases, seed=seed, **how)
+        released = model.release(cases, where=values, seed=seed)
+        released.save(target, **how)
+        return released.variants
 
 
 def inspect(model: ModelFile, *, json: Json = None) -> None:

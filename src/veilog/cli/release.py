@@ -102,13 +102,8 @@ def release(
     reports.check()
     _check_person(asked, log, reading, grouping)  # before a bound on the cases of a person is required
     planned = asked.request(method, pairs(p, "-p"))
-    if model is not None:
-        check_kept(planned)
-        check_writable(model)
-    files = [*_check_beside(planned, target, log, keeping.ledger, json), target]
-    planned = planned.declaring(reading.groups(planned.declared))
-    if planned.undeclared and not is_terminal():
-        raise UndeclaredError(planned.method.name, planned.undeclared)
+    files = [*_check_files(planned, target, log, model, keeping.ledger, json), target]
+    planned = _declare_groups(planned, reading)
     new = keeping.checked(log, seeded=planned.seed is not None)
     source = open_source(out, log, reading, grouping)
     original = load_for_request(source, planned, reading)
@@ -123,9 +118,9 @@ def release(
     warn_dropped(released)
     account = account_of(released.entry)
     out.json(released.to_json(), place, *more, account=account)
-    beside = _comparison_source(original, planned.subset)
-    comparison = _compare_release(beside, released) if compare and json != "-" else None
-    pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
+    reference = _comparison_source(original, planned.subset)
+    comparison = _compare_release(reference, released) if compare and json != "-" else None
+    pages = [] if reports == NO_REPORT else _pages(reports, released, place, reference, comparison, planned)
     as_read, written = quote_path(log) + options(reading), [path_text(target, out=True), *map(str, more)]
     if details:
         out.show(release_view(released, "; ".join(written), as_read))
@@ -134,8 +129,8 @@ def release(
     else:
         left = "" if account is None else "; ".join(filter(None, (account_line(account), new)))
         compared = f"veilog compare {quote_path(log)} {quote_path(target)}{options(reading, grouping)}"
-        then = _next(target, comparison, reports.recipient_report, compared, timed=has_times(released))
-        out.show(release_brief(released, [*written, *pages], comparison, left, then, as_read))
+        step = _next_step(target, comparison, reports.recipient_report, compared, timed=has_times(released))
+        out.show(release_brief(released, [*written, *pages], comparison, left, step, as_read))
     return NOISE_ONLY if released.noise_only else 0
 
 
@@ -198,7 +193,7 @@ def _write_release(
 def _keep_until_written(released: Release, target: Path | None) -> Iterator[None]:
     """Keep a release until this block has written it, or sent it without a ``target``.
 
-    It is kept beside its ledger or, if it is in none and the block fails, in the user's data folder.
+    It is kept next to its ledger or, if it is in none and the block fails, in the user's data folder.
     """
     before, entry = None if target is None else mark(target), released.entry
     try:
@@ -225,16 +220,30 @@ def _send(place: Path) -> None:
         raise OutputError("output-closed") from error
 
 
-def _check_beside(
-    planned: ReleaseRequest, target: Path, log: Path, ledger: Path | None, json: str | None
+def _check_files(
+    planned: ReleaseRequest, target: Path, log: Path, model: Path | None, ledger: Path | None, json: str | None
 ) -> list[Path]:
-    """Return the files beside the release, checked before any work."""
+    """Return the files of further releases; check them and that of a model."""
+    if model is not None:
+        check_kept(planned)
+        check_writable(model)
     if planned.beside and is_pipe(target):
         raise ParameterError("output-second-file", parameter="for", beside=planned.beside[0])
-    beside = [named_after(target, name) for name in planned.beside]
-    for place in beside:
+    further = [named_after(target, name) for name in planned.beside]
+    for place in further:
         check_places({"target": place, "log": log, "ledger": ledger, "json": json})
-    return [check_target(place, None) for place in beside]
+    return [check_target(place, None) for place in further]
+
+
+def _declare_groups(planned: ReleaseRequest, reading: Reading) -> ReleaseRequest:
+    """Return the request with grouped activities as public facts, if there are any.
+
+    Facts that are still undeclared are refused where no person at a terminal can declare them.
+    """
+    planned = planned.declaring(reading.groups(planned.declared))
+    if planned.undeclared and not is_terminal():
+        raise UndeclaredError(planned.method.name, planned.undeclared)
+    return planned
 
 
 def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: Grouping) -> None:
@@ -265,7 +274,7 @@ def _compare_release(original: EventLog | Variants, released: Release) -> Compar
         return compare_logs(*logs, models=wholly, attacks=wholly, progress=progress)
 
 
-def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
+def _next_step(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
     """Return the next step after a release."""
     if is_pipe(target):
         return ""

@@ -36,7 +36,7 @@ Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier
 @Parameter(name="*", group=GROUPS["pages"])
 @dataclass(frozen=True)
 class Reports:
-    """The pages that a release leaves beside its log."""
+    """Pages about a release, written with its log."""
 
     report: Annotated[
         Path | None, Parameter(help="Write the internal report, with exact numbers of the log (confidential).")

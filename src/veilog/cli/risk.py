@@ -87,7 +87,7 @@ def risk(
         how["progress"] = progress
         asked: dict[str, Any] = {"arrangements": known.arrangements, "sensitive": known.sensitive}
         results = measure_risk(log_or_variants, kinds, sizes, **asked, **how)
-        alone = _alone(log_or_variants, results, **how) if unique_cases else []
+        alone = _singled_out_cases(log_or_variants, results, **how) if unique_cases else []
         exposed, linked, inferred = _attack_log(log_or_variants, sizes, person, progress)
         if exposed is not None and known.time is None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
@@ -114,7 +114,7 @@ def risk(
 
 
 def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference | None, person: str | None) -> None:
-    """Show the results of attacks on one half of the people beside the other half."""
+    """Show the results of attacks on one half of the people and on the other half."""
     if linked is None and inferred is None:
         return
     published = Message("half-published" if person is None else "half-of-people-published", column=person)
@@ -127,7 +127,7 @@ def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference |
 def _attack_log(
     log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
-    """Return attacks on a log, and on one half beside the other; None if impossible."""
+    """Return attacks on a log, and on both of its halves; None if impossible."""
     progress("Finding people", None)
     tried: list[Any] = []
     first, second = halves(log, person=person or False)
@@ -143,7 +143,7 @@ def _attack_log(
     return tried[0], tried[1], tried[2]
 
 
-def _alone(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[str, Any]]:
+def _singled_out_cases(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[str, Any]]:
     """Return the names of the cases that each exact result singles out."""
     return [
         {"background": r.background, "size": r.size, "cases": list(found)}

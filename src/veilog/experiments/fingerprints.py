@@ -132,7 +132,7 @@ _DELTA = {"delta": "1e-3"}
 _ATTRIBUTES = {"attributes": ["ward", "age", "cost"]}
 _STAND_IN = {"travag": "travas"}
 _MORE: dict[str, tuple[dict[str, Any], ...]] = tables_of(papers.__name__, "trials")
-"""Settings of each method beside the defaults. New ones are tried once named here."""
+"""Settings of each method other than the defaults. New ones are tried once named here."""
 _STEPS = 3
 _SHORT: dict[str, Any] = {
     "latent": 16,

@@ -1,7 +1,7 @@
 """The frontier: every certified method at equal derived epsilon on every log.
 
-It stands beside the unprotected baseline, a bare list of the variants. For readers in a hurry there are tables by use
-case and of all methods, and a picture of few lines. These are evolve, the best of all others at each place, and the
+It is compared with the unprotected baseline, a bare list of the variants. For readers in a hurry there are tables by
+use case and of all methods, and a picture of few lines. These are evolve, the best of all others at each place, and the
 baseline.
 """
 
@@ -153,7 +153,7 @@ def made(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
 
 
 def judge_release(original: Variants, made: Variants, cell: Cell, values: dict[str, Number]) -> Measured:
-    """Return the measurements of a release beside the ``values`` known of it."""
+    """Return the measurements of a release, with the ``values`` known of it."""
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured({**values, "similarity": 0.0}, "Nothing was released; that counts as similarity 0.")
@@ -344,7 +344,7 @@ def _methods_table(rows: Sequence[Row]) -> list[Table]:
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
-    """Return the plots of all logs beside each other, and of each log by itself.
+    """Return the plots of all logs side by side, and of each log by itself.
 
     The former have few lines or all. The latter have the spread of the runs and of both unprotected baselines.
     """

@@ -130,7 +130,7 @@ def _problems(rows: Sequence[Row]) -> list[Table]:
 
 
 def to_json(run: ExperimentRun) -> dict[str, object]:
-    """Return the run as JSON for the command; a row has its cell beside its values."""
+    """Return the run as JSON for the command; a row has its cell and its values."""
     rows = [
         {**row.cell.to_json(), "values": dict(row.values), "problem": row.problem, "seconds": row.seconds}
         for row in run.rows

@@ -73,24 +73,24 @@ class Account:
 
     def spent_on(self, subset: str | None) -> Cost | None:
         """Return the budget spent on any case, or on the cases of a subset."""
-        entries = self._counted
+        entries = self._counting_entries
         return None if entries is None else most_per_unit(entries, self.unit, cost_of, subset)
 
     def bounded_entries(self) -> tuple[Entry, ...]:
         """Return the entries that count; :class:`BudgetError` if one has no bound."""
-        if self._counted is None:
+        if self._counting_entries is None:
             raise BudgetError("account-not-composable", account=self.number, why_unbounded=self.why_unbounded)
-        return self._counted
+        return self._counting_entries
 
     @property
-    def _counted(self) -> tuple[Entry, ...] | None:
+    def _counting_entries(self) -> tuple[Entry, ...] | None:
         """Entries that count; None if one has no bound."""
-        entries = self._made
+        entries = self._effective_entries
         unbounded = any(entry.cost is None or entry.unit != self.unit for entry in entries)
         return None if unbounded or len(self.kinds) > 1 else entries
 
     @property
-    def _made(self) -> tuple[Entry, ...]:
+    def _effective_entries(self) -> tuple[Entry, ...]:
         """Entries that were not withdrawn."""
         return tuple(entry for entry in self.entries if entry.state != "withdrawn")
 
@@ -100,7 +100,7 @@ class Account:
 
         Costs of several kinds do not add up: for one case of one kind, a release of another may count more than once.
         """
-        return tuple(dict.fromkeys(entry.kind for entry in self._made if entry.kind is not None))
+        return tuple(dict.fromkeys(entry.kind for entry in self._effective_entries if entry.kind is not None))
 
     @property
     def why_unbounded(self) -> Message:
@@ -113,7 +113,7 @@ class Account:
         """Return the rest for a release of the log or of a subset; None without a limit."""
         if self.budget is None:
             return None
-        entries, spent = self._counted, self.spent_on(subset)
+        entries, spent = self._counting_entries, self.spent_on(subset)
         if entries is None or spent is None:
             return Fraction(0), Fraction(0)
         if self.counting is not None:
@@ -123,14 +123,14 @@ class Account:
     @property
     def composed(self) -> Cost | None:
         """Total of all releases by the rule of the budget; None as for :attr:`spent`."""
-        entries = self._counted
+        entries = self._counting_entries
         if entries is None or self.budget is None or self.counting is None:
             return self.spent
         return self.counting.spent(entries, self.unit, self.budget)
 
     def together(self, delta: Fraction) -> ComposedCost | None:
         """Return the total of all releases at a delta, composed; None without a bound."""
-        entries = self._counted
+        entries = self._counting_entries
         return None if entries is None else together(entries, self.unit, delta)
 
     @property
@@ -138,7 +138,7 @@ class Account:
         """Number of releases that are left of a plan; None without one."""
         if not isinstance(self.counting, FixedSchedule):
             return None
-        return self.counting.left(self._counted or (), self.unit, None)
+        return self.counting.left(self._counting_entries or (), self.unit, None)
 
     def among(self, cases: int) -> Account:
         """Return the account of data with at least so many cases, which delta may expose."""
@@ -146,7 +146,7 @@ class Account:
 
     def with_release(self, cost: Cost, subset: str | None) -> Account:
         """Return the account as it would be with one more release."""
-        way = next((entry.way for entry in self._made), "")
+        way = next((entry.way for entry in self._effective_entries), "")
         entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), subset, way=way)
         entry = replace(entry, remembered=subset is not None)  # for persons only such subsets come here
         return replace(self, entries=(*self.entries, entry))
@@ -154,7 +154,7 @@ class Account:
     @property
     def of_subsets(self) -> bool:
         """True if there are releases of subsets, of which only the largest sums count."""
-        return any(subset_of(entry, self.unit) for entry in self._made)
+        return any(subset_of(entry, self.unit) for entry in self._effective_entries)
 
     @property
     def strength(self) -> Strength:
@@ -180,7 +180,7 @@ class Account:
     @property
     def _cases(self) -> int:
         """Most cases of a release, as far as entries state it, or of the data as known."""
-        said = (entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None)
+        said = (entry.guarantee.get("cases") for entry in self._effective_entries if entry.guarantee is not None)
         return max([self.known_cases, *(cases for cases in said if isinstance(cases, int))])
 
     @property
@@ -188,7 +188,7 @@ class Account:
         """Smallest stated limit of cases per person, where it was stated and not enforced."""
         if self.unit != "person":
             return None
-        said = [entry.parameters.get("max_cases") for entry in self._made]
+        said = [entry.parameters.get("max_cases") for entry in self._effective_entries]
         return min((int(number) for number in said if isinstance(number, int)), default=None)
 
     def totals(self) -> dict[str, object]:
@@ -222,7 +222,7 @@ class Account:
     @property
     def releases(self) -> int:
         """Number of releases that count; withdrawn ones do not."""
-        return len(self._made)
+        return len(self._effective_entries)
 
     def before(self, number: int) -> Account:
         """Return the account as it was before the release of this number."""

@@ -87,18 +87,18 @@ def of_rule(rule: str, way: str) -> str | None:
     """
     said = _parse_way(way)
     if is_of_time(rule):
-        return None if _partly(said) else way
+        return None if _is_partly_zoned(said) else way
     if said.get("zones") is None:
         return way
     return json.dumps({name: value for name, value in said.items() if name != "zones"}, sort_keys=True)
 
 
-def _partly(said: Mapping[str, Any]) -> bool:
+def _is_partly_zoned(said: Mapping[str, Any]) -> bool:
     """Return True if only some times had a zone, or if several logs leave it unknown."""
     before = said.get("before")
     if said.get("zones") == "partly" or before is None:
         return said.get("zones") == "partly"
-    return not isinstance(before, dict) or _partly(before)
+    return not isinstance(before, dict) or _is_partly_zoned(before)
 
 
 @lru_cache(maxsize=256)
@@ -132,7 +132,7 @@ class Holder:
     @staticmethod
     def own(*, asked: bool) -> Holder:
         """Return this process, with a new mark."""
-        machine, boot = _here()
+        machine, boot = _machine()
         number = os.getpid()
         return Holder(secrets.token_hex(8), machine, boot, number, _process_start(number) or "", asked)
 
@@ -163,7 +163,7 @@ class Holder:
     @property
     def ended(self) -> bool:
         """True if its process is certainly gone."""
-        machine, boot = _here()
+        machine, boot = _machine()
         if not self.machine or self.machine != machine:
             return False
         return self.boot != boot or _process_start(self.process) != self.since
@@ -176,12 +176,12 @@ class Holder:
         """
         if self.ended:
             return False
-        machine, _ = _here()
+        machine, _ = _machine()
         return (bool(machine) and self.machine == machine) or time.time() - entered < _ABANDONED
 
 
 @functools.cache
-def _here() -> tuple[str, str]:
+def _machine() -> tuple[str, str]:
     """Return the machine with its space of processes, and its start; empty if unnamed."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -193,7 +193,9 @@ class FixedSchedule:
 
     def left(self, entries: Iterable[Entry], unit: str, subset: str | None) -> int:
         """Return the number of releases that are left, for the whole log or a subset."""
-        made, _ = most_per_unit(_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), subset)
+        made, _ = most_per_unit(
+            _entries_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), subset
+        )
         return max(0, self.releases - int(made))
 
     def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
@@ -203,7 +205,9 @@ class FixedSchedule:
     def spent(self, entries: Iterable[Entry], unit: str, budget: Cost) -> Cost:
         """Return the total of the releases so far: all of the plan, from the first on."""
         return (
-            budget if any(True for _ in _since(entries, self.since)) else _earlier_cost(entries, unit, self.since, None)
+            budget
+            if any(True for _ in _entries_since(entries, self.since))
+            else _earlier_cost(entries, unit, self.since, None)
         )
 
 
@@ -225,8 +229,8 @@ class Composed:
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
         if epsilon <= 0 or delta <= 0:
             return _NOTHING, _NOTHING
-        by_sum, failures = most_per_unit(_since(given, self.since), unit, cost_of, subset)
-        spent, _ = most_per_unit(_since(given, self.since), unit, self._renyi, subset)
+        by_sum, failures = most_per_unit(_entries_since(given, self.since), unit, cost_of, subset)
+        spent, _ = most_per_unit(_entries_since(given, self.since), unit, self._renyi, subset)
         by_filter = _largest(renyi_room(epsilon, delta / 2, self.order) - spent, self.order)
         return max(epsilon - by_sum, by_filter, _NOTHING), max(delta / 2 - failures, _NOTHING)
 
@@ -235,8 +239,8 @@ class Composed:
         given = tuple(entries)
         before = _earlier_cost(given, unit, self.since, None)
         half = max(budget[1] - before[1], _NOTHING) / 2
-        by_sum, failures = most_per_unit(_since(given, self.since), unit, cost_of)
-        renyi, _ = most_per_unit(_since(given, self.since), unit, self._renyi)
+        by_sum, failures = most_per_unit(_entries_since(given, self.since), unit, cost_of)
+        renyi, _ = most_per_unit(_entries_since(given, self.since), unit, self._renyi)
         if not half or not renyi:
             return before[0] + by_sum, before[1] + failures
         by_filter = renyi_epsilon(renyi, half, self.order)
@@ -382,7 +386,7 @@ def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
     return found
 
 
-def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
+def _entries_since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
     return (entry for entry in entries if entry.number > number)
 
 

@@ -1,6 +1,6 @@
 """File of a ledger: SQLite, in short transactions that a crash leaves whole.
 
-It uses the rollback journal (SQLite's default) and not the write-ahead log. So all of a ledger is one file beside the
+It uses the rollback journal (SQLite's default) and not the write-ahead log. So all of a ledger is one file next to the
 log, which people move, copy and keep on network drives. A write-ahead log would be two more files, one of them shared
 memory. ``synchronous=EXTRA`` makes a commit durable when it returns, including the removal of the journal.
 
@@ -423,13 +423,13 @@ class Units:
 
         This follows from the ledger alone, and from no unit.
         """
-        if _others(book, account, self.subset) != self.compared:
+        if _other_releases(book, account, self.subset) != self.compared:
             raise BudgetError("ledger-subset-units-unknown", account=account)
 
 
 def unseen(book: Book, account: int | None, subset: str, kind: str, names: Sequence[str | None]) -> Units:
     """Return the units, named case by case, that no other subset of this rule had."""
-    others = _others(book, account, subset)
+    others = _other_releases(book, account, subset)
     before: set[bytes] = set()
     for number in others:
         (kept,) = book.connection.execute("SELECT digests FROM units WHERE release = ?", (number,)).fetchone()
@@ -440,7 +440,7 @@ def unseen(book: Book, account: int | None, subset: str, kind: str, names: Seque
     return Units(b"".join(sorted(mine)), new, subset, others)
 
 
-def _others(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
+def _other_releases(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
     """Return the releases of other subsets of this rule whose units are kept."""
     rule = subset.partition("=")[0]
     return tuple(
@@ -481,7 +481,7 @@ def mark_of(data: Data | bytes) -> bytes:
 
 
 def account_of(book: Book, number: int) -> Account:
-    """Return an account with its entries, and the numbers of the others beside it."""
+    """Return an account with its entries, and the numbers of other accounts."""
     row = book.accounts[number]
     own = tuple(entry for entry in book.entries if entry.account == number)
     uncounted = tuple(entry for entry in book.uncounted if entry.account == number)

@@ -94,7 +94,7 @@ _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 
 @dataclass(frozen=True)
 class AttributeFacts(ToJson):
-    """A column beside activities and times: level, kind, values and missing values."""
+    """A column other than activity and time: level, kind, values and missing values."""
 
     name: str
     level: Literal["case", "event"]

@@ -125,7 +125,7 @@ def write(
     writes an apostrophe before them (CSV and TSV only); the names then differ from those of the log.
     """
     target = path_of(path, "path", "log-comes-first")
-    held = _whole(log)
+    held = _events_to_write(log)
     write_named(add_provenance(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
 
 
@@ -144,7 +144,7 @@ def write_named(
         writer.write(log, out, target, lossy=lossy)
 
 
-def _whole(log: AnyLog) -> EventLog:
+def _events_to_write(log: AnyLog) -> EventLog:
     """Return the events to write."""
     if not isinstance(log, EventLog) and callable(getattr(log, "save", None)):
         raise InputError("log-type-unknown", kind=type(log).__name__.lower())
@@ -181,7 +181,7 @@ def write_pieces(
 
 
 def named_after(path: str | os.PathLike[str], name: str) -> Path:
-    """Return the file beside ``path``: ``out-models.xes.gz`` beside ``out.xes.gz``."""
+    """Return the file next to ``path``: ``out-models.xes.gz`` for ``out.xes.gz``."""
     target = Path(path)
     suffix = target.name[len(target.name) - len(suffix_of(target)) :]
     return target.with_name(f"{target.name.removesuffix(suffix)}-{name}{suffix}")

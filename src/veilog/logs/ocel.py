@@ -189,13 +189,13 @@ def _parse_json(content: bytes) -> Any:
     an error, too.
     """
     text = content.decode(json.detect_encoding(content))
-    found = json.loads(text, object_pairs_hook=_once)
+    found = json.loads(text, object_pairs_hook=_unique_pairs)
     if _HALF.search(text):
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

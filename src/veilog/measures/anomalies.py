@@ -7,7 +7,7 @@ it, 0 or 1 each. The share counts the released cases that the forest does not ca
 contamination is assumed).
 
 Only the original has features. An activity or a pair of the release alone is none, because no tree could split on it.
-So a trace of new activities looks like an empty one. Read the share beside the directly-follows mass that moved.
+So a trace of new activities looks like an empty one. Read the share with the directly-follows mass that moved.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ def _miner(models: bool | str, seconds: float | None) -> Miner:
 
 
 def _run_measures(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
-    """Yield what each measure finds; what goes on beside the others is begun first."""
+    """Yield what each measure finds; those in their own process begin first."""
     for measure in measures:
         if measure.begin is not None:
             with contextlib.suppress(VeilogError):  # its own turn says so

@@ -67,7 +67,7 @@ class Moved:
 class Coverage:
     """Shares of the original's activities and pairs that occur in the release.
 
-    The coverage stands beside fitness: a release that keeps only one frequent variant has a fitting model and almost no
+    Read the coverage with fitness: a release that keeps only one frequent variant has a fitting model and almost no
     coverage.
     """
 

@@ -248,10 +248,10 @@ def _iso(micros: int) -> str | None:
     return moment.isoformat()
 
 
-def _both(pair: Pair) -> tuple[Spans, Spans]:
+def _span_pair(pair: Pair) -> tuple[Spans, Spans]:
     first = spans(timed(pair.original, "original"), "original")
     return first, spans(timed(pair.released, "released"), "released")
 
 
-CASE_DURATIONS = our_measure("case_durations", lambda pair: case_durations(*pair.once(_both)))
-ACTIVE_CASES = our_measure("active_cases", lambda pair: active_cases(*pair.once(_both)))
+CASE_DURATIONS = our_measure("case_durations", lambda pair: case_durations(*pair.once(_span_pair)))
+ACTIVE_CASES = our_measure("active_cases", lambda pair: active_cases(*pair.once(_span_pair)))

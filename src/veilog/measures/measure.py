@@ -113,7 +113,7 @@ class Pair:
     seconds: float = 300.0
     """Time limit for the discovery and replay of models."""
     memory: int = 4 << 30
-    """Memory limit in bytes for a process beside this one."""
+    """Memory limit in bytes for another process."""
     miner: Miner = "veilog"
     control: EventLog | Variants | None = None
     """People of the same process who are not in the released log; None if there are none."""
@@ -187,7 +187,7 @@ class Measure:
     doing: str = ""
     """Text of the progress while the value is found."""
     begin: Callable[[Pair], object] | None = None
-    """Function called before any measure, for work that runs beside the others."""
+    """Function called before any measure, for work that runs during the others."""
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():

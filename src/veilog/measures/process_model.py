@@ -281,7 +281,7 @@ def _check(
 
 
 def _start_measurement(pair: Pair) -> Running:
-    """Return pm4py's measurement under way; it runs beside the other measures."""
+    """Return pm4py's measurement under way; it runs during the other measures."""
     first, second = pair.variants
     _check(first, second, 0.2, pair.seconds, pair.memory, None)
     process = start_measurement(first, second, noise=0.2, seconds=pair.seconds, memory=pair.memory, prefixes=None)

@@ -323,7 +323,7 @@ def misfits(trees: list[ProcessTree], labels: tuple[str, ...]) -> Features:
         recode = public_codes(sequences, labels).tolist()
         values = np.array(
             [
-                [_UNIT * _wrong(language, codes, recode) // (len(codes) + 1) for language in languages]
+                [_UNIT * _count_misfits(language, codes, recode) // (len(codes) + 1) for language in languages]
                 for codes in sequences.code_tuples()
             ],
             dtype=np.int64,
@@ -334,7 +334,7 @@ def misfits(trees: list[ProcessTree], labels: tuple[str, ...]) -> Features:
     return features
 
 
-def _wrong(language: Language, codes: tuple[int, ...], recode: list[int]) -> int:
+def _count_misfits(language: Language, codes: tuple[int, ...], recode: list[int]) -> int:
     state = language.start
     wrong = 0
     for code in codes:
@@ -460,9 +460,9 @@ class _PublishedTree(TreeOfPairs):
         if operator is not Operator.LOOP:
             return super().parts(graph, operator, groups)
         whole = within(graph, graph.nodes, *self._ends_of_groups(groups))
-        return tuple(self._only(group) or self.tree(whole, graph.nodes) for group in groups)
+        return tuple(self._single_activity(group) or self.tree(whole, graph.nodes) for group in groups)
 
-    def _only(self, group: int) -> ProcessTree | None:
+    def _single_activity(self, group: int) -> ProcessTree | None:
         return activity(self.labels[group.bit_length() - 2]) if group.bit_count() == 1 else None
 
     def cut(self, graph: Graph) -> tuple[Operator, list[int]] | None:
@@ -543,7 +543,7 @@ class _PublishedTree(TreeOfPairs):
         """Return the tree of what a loop repeats, without the pairs that lead back."""
         left = nodes & sum(1 << at for at in bits(nodes) if graph.successors[at] | graph.predecessors[at])
         if left.bit_count() < 2:
-            return self._only(left) or SILENT
+            return self._single_activity(left) or SILENT
         return self.tree(within(graph, nodes, *self._ends_of_groups([left])), nodes)
 
 

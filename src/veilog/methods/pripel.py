@@ -118,7 +118,7 @@ def _as_published(curator: Curator, request: Request, query: Query, how: How, at
     request.progress("adding noise to times and attributes", None)
     resolved = resolve(cases, donors, raw, rng)
     times = _noised_times(cases, resolved, raw, request.epsilon, curator.randomness)
-    rows = _alike(cases, resolved.donor_events, raw)
+    rows = _choose_alike(cases, resolved.donor_events, raw)
     fields = [pa.field(CASE_INDEX, pa.int64()), pa.field(EVENT_INDEX, pa.int64())]
     fields += [log.events.schema.field(ACTIVITY).with_type(_LABELS), pa.field(TIMESTAMP, TIMESTAMP_TYPE)]
     labels = pa.array(cases.labels, pa.string())
@@ -185,7 +185,7 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
     return chosen
 
 
-def _alike(cases: Sequences, donors: IntArray, raw: RawTraces) -> RowsDrawn:
+def _choose_alike(cases: Sequences, donors: IntArray, raw: RawTraces) -> RowsDrawn:
     """Return a function for the rows that attributes come from.
     A row is that of the matched event, else of one of the same activity, another at each call; -1 where the activity
     never occurs."""

@@ -193,19 +193,19 @@ def _judge(
     rules: Rules, epsilon: Fraction, step: int, random: np.random.Generator
 ) -> Callable[[NoisyPrefixTree], _Verdict]:
     """Return a function that judges the continuations of a tree, called once a level."""
-    history = _no_history(len(rules.first))
+    history = _empty_history(len(rules.first))
 
     def judge(tree: NoisyPrefixTree) -> _Verdict:
         nonlocal history
         if tree.levels:
             history = _advance_history(history, rules, tree.levels[-1].open_bins, is_first=len(tree.levels) == 1)
         weights = np.minimum(_broken_continuations(history, rules, is_first=not tree.levels).ravel(), step)
-        return _Verdict(weights > 0, _let_in(weights, epsilon, step, random))
+        return _Verdict(weights > 0, _admit_harmful(weights, epsilon, step, random))
 
     return judge
 
 
-def _no_history(activities: int) -> _History:
+def _empty_history(activities: int) -> _History:
     """Return the history of the prefix without an event."""
     none = np.zeros((1, activities), dtype=np.int64)
     return _History(none.astype(bool), none, none, np.zeros(1, dtype=np.int64))
@@ -251,7 +251,7 @@ def _product(rows: BoolArray, relation: BoolArray) -> IntArray:
     return product
 
 
-def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.Generator) -> BoolArray:
+def _admit_harmful(weights: IntArray, epsilon: Fraction, step: int, random: np.random.Generator) -> BoolArray:
     """Return random harmful continuations until their weights reach the drawn number."""
     harmful = np.flatnonzero(weights)
     chosen = np.zeros(len(weights), dtype=bool)

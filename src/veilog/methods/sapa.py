@@ -54,7 +54,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
         refuse_flood(curator, request.epsilon)
         original = curator.peek("sapa-scores-raw")
         kept = sequences_within(original.sequences, curator.activities, settings.k)
-        kept |= _let_in(~kept, float(request.epsilon), random)
+        kept |= _admit_harmful(~kept, float(request.epsilon), random)
         exact = exact_relation(original, curator.activities)
         relation = np.zeros_like(exact)
         relation[kept] = _positive(exact[kept], curator, request)
@@ -66,7 +66,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
         kept = near
     else:
         kept = _pairs_within(near, settings.k)
-        kept |= _let_in(~kept, float(request.epsilon), random)
+        kept |= _admit_harmful(~kept, float(request.epsilon), random)
     relation = np.where(kept, np.maximum(noisy, 1), 0)
     return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
 
@@ -102,7 +102,7 @@ def _pairs_within(near: BoolArray, k: int) -> BoolArray:
     return reached
 
 
-def _let_in(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> BoolArray:
+def _admit_harmful(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> BoolArray:
     """Return as many harmful relations as the exponential mechanism draws.
     None leads from the start to the end."""
     candidates = np.flatnonzero(harmful.ravel()[:-1])

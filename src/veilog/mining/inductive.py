@@ -130,7 +130,7 @@ class Relations:
         self.graph = Graph.of(self._counts > 0)
 
     def filtered(self, noise: float) -> Graph:
-        """Return the graph without edges rare beside the strongest from their start.
+        """Return the graph without edges far rarer than the strongest from their start.
 
         An edge stays if it has more than ``noise`` times the cases of the most frequent edge from its start. The end of
         the trace is such an edge where there is another. A start stays if it has at least ``noise`` times those of the
@@ -185,7 +185,7 @@ def _components(nodes: int, neighbours: Sequence[int]) -> list[int]:
     """Return the connected parts of some nodes, in the order of their lowest nodes."""
     found = []
     while nodes:
-        group = _from(nodes & -nodes, neighbours, nodes)
+        group = _reachable_mask(nodes & -nodes, neighbours, nodes)
         found.append(group)
         nodes &= ~group
     return found
@@ -204,7 +204,7 @@ def sequence_cut(graph: Graph) -> list[int]:
     """
     nodes = graph.nodes
     first = nodes & -nodes
-    if _from(first, graph.successors, nodes) == nodes == _from(first, graph.predecessors, nodes):
+    if _reachable_mask(first, graph.successors, nodes) == nodes == _reachable_mask(first, graph.predecessors, nodes):
         return [nodes]
     reach = _reach(graph.successors, nodes)
     back = _reach(graph.predecessors, nodes)
@@ -224,7 +224,7 @@ def sequence_cut(graph: Graph) -> list[int]:
     return _strict(graph, sorted(groups, key=place))
 
 
-def _from(start: int, successors: Sequence[int], within: int) -> int:
+def _reachable_mask(start: int, successors: Sequence[int], within: int) -> int:
     """Return the mask of these nodes and of all that they lead to, within some nodes."""
     found, front = 0, start
     while front:

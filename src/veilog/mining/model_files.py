@@ -363,8 +363,8 @@ def read_pnml(root: Element, path: Path) -> Net:
     )
     fed = {place for ends in produced.values() for place in ends}
     left = {place for ends in consumed.values() for place in ends}
-    initial = _initial(net, numbers, path) or (_only(set(numbers.values()) - fed, "initial", path),)
-    final = _final(net, numbers, path) or {(_only(set(numbers.values()) - left, "final", path),)}
+    initial = _initial(net, numbers, path) or (_single_place(set(numbers.values()) - fed, "initial", path),)
+    final = _final(net, numbers, path) or {(_single_place(set(numbers.values()) - left, "final", path),)}
     return Net(transitions, initial, frozenset(final))
 
 
@@ -418,7 +418,7 @@ def _final(net: Element, numbers: dict[str, int], path: Path) -> set[Places]:
     return found
 
 
-def _only(places: set[int], which: str, path: Path) -> int:
+def _single_place(places: set[int], which: str, path: Path) -> int:
     if len(places) != 1:
         raise InputError("pnml-marking-ambiguous", path=path, which=which, number=len(places))
     return min(places)

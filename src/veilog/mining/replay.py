@@ -2,8 +2,8 @@
 
 A. Berti, W. van der Aalst, "Reviving token-based replay", 2019. Where a transition lacks tokens, silent transitions on
 the shortest ways from marked places to those that lack one are fired. Tokens still lacking after that are *missing*.
-Tokens left at the end beside the final token *remain*. A step depends on the marking and the activity alone, so every
-such step is taken once, and all cases share it.
+Tokens left at the end, other than the final token, *remain*. A step depends on the marking and the activity alone, so
+every such step is taken once, and all cases share it.
 
 - Fitness: 1/2 (1 - missing / consumed) + 1/2 (1 - remaining / produced), tokens summed over all cases.
 - Precision (Munoz-Gama, Carmona 2010): 1 - escaping / enabled, summed over the prefixes that are replayed without

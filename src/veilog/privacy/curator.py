@@ -442,7 +442,7 @@ class Curator:
         self._account.carry(charges)
 
     def state(self, statement: Statement) -> None:
-        """Add a property beside differential privacy; it is printed apart from epsilon."""
+        """Add a property other than differential privacy, printed apart from epsilon."""
         self._account.state(statement)
 
     def guarantee(

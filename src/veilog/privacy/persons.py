@@ -88,7 +88,7 @@ def owners(log: EventLog, column: str) -> Owners:
 def _fields(table: pa.Table, column: str) -> list[pa.Field]:
     """Return the columns of this attribute, ``NAME`` before ``case:NAME``.
 
-    They include those of its values of other types. The order of columns, and a column's name beside others, may follow
+    They include those of its values of other types. The order of columns, and a column's name among others, may follow
     from other cases. Its attribute does not, and a case has one value of that.
     """
     name = column.removeprefix(_PREFIX)

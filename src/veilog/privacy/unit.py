@@ -20,11 +20,11 @@ one of whose cases some lack the name, and it has no condition. A case that name
 attribute of the case itself names one. Where rows of a table differ about it, it is unknown, unless the data owner has
 the first taken (``case-attribute-differs=keep``). Then the case does not name the people of its other rows.
 
-*Own*: K(L) has, beside these, each case that names no person, as if it were the only one of some person. Add a person
-with m cases that name it and none that do not, or a single case that names no person. Either adds at most m cases to
-K(L). No one can see whether a case without a name is of a person without other cases. A person with k such cases counts
-with k + m, and the chain of so many protects it. So the guarantee states the condition under which it is one for
-people.
+*Own*: K(L) has, in addition to these, each case that names no person, as if it were the only one of some person. Add a
+person with m cases that name it and none that do not, or a single case that names no person. Either adds at most m
+cases to K(L). No one can see whether a case without a name is of a person without other cases. A person with k such
+cases counts with k + m, and the chain of so many protects it. So the guarantee states the condition under which it is
+one for people.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ Privacy: three things are recorded.
   columns. Each fact that the log gave is a condition of the guarantee.
 - *Words* of the method. A recorded method has a source of its own in place of the curator's. This module takes its
   words from the operating system and hands them only to the method. The kernel draws noise from words that it takes
-  itself. Both sources are independent, so words beside answers reveal no more of the noise than the answers do. Words
-  and earlier answers may decide which query is asked. Adaptive composition allows that, and allows that an adversary
-  knows the words.
+  itself. Both sources are independent, so words together with answers reveal no more of the noise than the answers do.
+  Words and earlier answers may decide which query is asked. Adaptive composition allows that, and allows that an
+  adversary knows the words.
 With a seed, words and noise come from one generator, whose state follows from enough words. Such a release guarantees
 nothing, and its record is in no file. A method that peeks is not recorded, as it may draw noise from its own words.
 veilog also records no method of another package, since it cannot check that of it, and none that trains or asks about

@@ -259,7 +259,7 @@ def meaning_of_pairs(pairs: Pairs) -> Meaning:
     shrink = np.exp(-epsilons)
     gaps = (-np.expm1(-epsilons) + 2 * deltas * shrink) / (1 + shrink)
     return Meaning(
-        membership_test_gap=_up(gaps),
+        membership_test_gap=_round_up(gaps),
         tpr_at_fpr={rate: largest(held, rate) for rate in RATES},
         guess_at_prior={prior: largest(held, prior) for prior in PRIORS},
     )
@@ -274,7 +274,7 @@ def largest(pairs: Pairs, rate: float) -> float:
     with np.errstate(over="ignore"):  # an infinite bound is none, and the other one counts
         more = deltas + np.exp(epsilons) * rate
     less = -np.expm1(-epsilons) + np.exp(-epsilons) * (rate + deltas)
-    return _up(np.minimum(more, less))
+    return _round_up(np.minimum(more, less))
 
 
 def pairs_of(losses: Iterable[Loss]) -> Pairs:
@@ -299,5 +299,5 @@ def _arrays(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     return epsilons, deltas
 
 
-def _up(bounds: FloatArray) -> float:
+def _round_up(bounds: FloatArray) -> float:
     return min(1.0, float(np.min(bounds)) * _ROUNDING)

@@ -43,7 +43,7 @@ from veilog.privacy.partition import Partition
 from veilog.releasing.answers import Answer, AnswerRecord, Recording, ReplayedCurator
 from veilog.releasing.checks import Activities
 from veilog.releasing.prior import PriorSource, PublicPrior
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.request import ReleaseRequest, checked_seed
 from veilog.releasing.result import Operation, OwnerOnly, Release
 from veilog.releasing.run import Made, make_by_method
 
@@ -128,9 +128,8 @@ class ReleaseModel:
 
         ``where`` has values that every case has, by attribute; a ``seed`` makes the draw repeatable.
         """
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-            raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
-        made, rng = self._replayed[1], np.random.default_rng(seed)
+        rng = np.random.default_rng(None if seed is None else checked_seed(seed))
+        made = self._replayed[1]
         if not made.variants.cases:
             raise ParameterError("release-model-empty", parameter="cases")
         number = made.variants.cases if cases is None else cases
@@ -139,7 +138,7 @@ class ReleaseModel:
         chosen = self._choose_values(where or {}, made)
         pool = self._variants(number, rng)
         if made.drawing is None or made.details is None:
-            variants = pool.with_counts(_some(pool.counts, number, rng))
+            variants = pool.with_counts(_draw_cases(pool.counts, number, rng))
             return self._assemble_release(variants, None, shuffled(variants, rng))
         known = _relabel(pool, made.details.cases.labels) or made.variants
         sequences = _encode_sequences(known.sequences, made.details.cases.labels)
@@ -158,16 +157,16 @@ class ReleaseModel:
         curator = ReplayedCurator(record, request.public, request.unit, request.subset)
         made = self._check_run(lambda: make_by_method(curator, request))  # type: ignore[arg-type]
         if digest_of(made.variants) != self.facts.digest:
-            raise self._not_replayable()
+            raise self._version_error()
         return curator, made
 
     def _check_run(self, run: Any) -> Any:
         try:
             return run()
         except Damaged:
-            raise self._not_replayable() from None
+            raise self._version_error() from None
 
-    def _not_replayable(self) -> ParameterError:
+    def _version_error(self) -> ParameterError:
         return ParameterError("release-model-of-other-version", parameter="model", software=self.facts.software)
 
     def _variants(self, cases: int, rng: np.random.Generator) -> Variants:
@@ -198,7 +197,7 @@ class ReleaseModel:
                     cases=number - left,
                     drawn=drawn,
                 )
-            owner = np.repeat(np.arange(len(counts)), _some(counts, size, rng))
+            owner = np.repeat(np.arange(len(counts)), _draw_cases(counts, size, rng))
             details = drawing.of(Repeated(sequences, rng.permutation(owner)), rng)
             drawn += size
             if where:
@@ -323,7 +322,7 @@ def digest_of(variants: Variants) -> str:
 # Cases --------------------------------------------------------------------------------------------------------------
 
 
-def _some(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
+def _draw_cases(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
     """Return ``number`` random cases; beyond all cases, draw them by their shares."""
     whole = int(counts.sum())
     if number <= whole:

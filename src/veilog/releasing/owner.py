@@ -397,7 +397,7 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest)
     if not isinstance(log, Variants):
         left_out = uncounted_messages(log, planned.unit)
         found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
-        found += _unread(log, variants)
+        found += _dropped_rows(log, variants)
     found += _prior_overlap(variants, planned)
     return tuple(loss for loss in found if loss.notable)
 
@@ -449,7 +449,7 @@ def _count_cut(variants: Variants, declared: Domain) -> tuple[int, int]:
     return int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
 
 
-def _unread(log: EventLog | StoredLog, variants: Variants) -> Iterator[Loss]:
+def _dropped_rows(log: EventLog | StoredLog, variants: Variants) -> Iterator[Loss]:
     for thing, there in (("event", variants.events), ("case", variants.cases)):
         dropped = sum(finding.count for finding in log.findings if finding.dropped_thing == thing)
         yield Loss("rows-not-read", dropped, dropped + there)

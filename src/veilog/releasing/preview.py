@@ -74,12 +74,12 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     # The declared activities of the real log are not those of the synthetic one; the queries are the same if they
     # are as many. So few patients have no labels that are frequent enough to be found.
     if declared.alphabet is not None:
-        declared = replace(declared, activities=_so_many(len(declared.alphabet)))
+        declared = replace(declared, activities=_synthetic_activities(len(declared.alphabet)))
     elif before:
-        declared = replace(declared, activities=_so_many(len(_synthetic_log().variants.labels)))
+        declared = replace(declared, activities=_synthetic_activities(len(_synthetic_log().variants.labels)))
     words: list[Condition] = []
     if plan.declared.activities == FROM_LOG and activities is not None:
-        declared = replace(declared, activities=_so_many(activities))
+        declared = replace(declared, activities=_synthetic_activities(activities))
         words.append(ACTIVITIES_FROM_LOG)
     if plan.declared.max_length == FROM_LOG and longest is not None:
         declared = replace(declared, max_length=longest)
@@ -170,7 +170,7 @@ def _stated_charge(question: str, purpose: str, epsilon: Fraction, delta: Fracti
     return Charge(question, Message(purpose), Stated("discrete Laplace"), sensitivity, epsilon, delta)
 
 
-def _so_many(number: int) -> tuple[str, ...]:
+def _synthetic_activities(number: int) -> tuple[str, ...]:
     """Return this many activities, with as many of the synthetic patients' as fit."""
     labels = tuple(_synthetic_log().variants.labels)[:number]
     return labels + tuple(f"activity {place}" for place in range(len(labels), number))
@@ -501,12 +501,7 @@ def twin(
     if (found := whole_number(number)) is None or found < 0:
         raise ParameterError("sizes-number-not-whole", parameter="number", number=number)
     if epsilon is None:
-        if protected is not ONE_CASE:
-            raise ParameterError("sizes-unit-without-epsilon", parameter="unit")
-        if ledger:
-            raise ParameterError("sizes-ledger-without-epsilon", parameter="ledger")
-        if log is not None and None in (cases, length):
-            raise ParameterError("sizes-log-without-epsilon", parameter="epsilon")
+        _refuse_queries(protected, ledger, unsized=log is not None and None in (cases, length))
         return Twin(sizes_of(**declared), seed=found, labels=labels)
     if log is None:
         raise ParameterError("sizes-epsilon-without-log", parameter="log")
@@ -521,6 +516,16 @@ def twin(
     if frequent is not None:
         known["held"] = None  # a declared size has no answer
     return Twin(replace(sizes, **known), guarantee, seed=found, labels=labels, entry=entry)
+
+
+def _refuse_queries(unit: Unit, ledger: LedgerChoice, *, unsized: bool) -> None:
+    """Refuse options that need queries to a log, where there is no epsilon for them."""
+    if unit is not ONE_CASE:
+        raise ParameterError("sizes-unit-without-epsilon", parameter="unit")
+    if ledger:
+        raise ParameterError("sizes-ledger-without-epsilon", parameter="ledger")
+    if unsized:
+        raise ParameterError("sizes-log-without-epsilon", parameter="epsilon")
 
 
 def _curator(log: EventLog | StoredLog | Variants, unit: Unit, seed: int | None) -> Curator:

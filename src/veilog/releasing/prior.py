@@ -154,7 +154,7 @@ class PublicPrior:
         return [source.name for source in self.sources]
 
     def conditions(self, own: Collection[str]) -> tuple[Condition, ...]:
-        """Return the condition that the prior is public, beside the ``own`` ones.
+        """Return the condition that the prior is public, after the ``own`` ones.
 
         There is none if all of it is releases that are proven under the own conditions.
         """

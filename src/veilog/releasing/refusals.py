@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.methods import METHODS, Method, Settings
 from veilog.methods._events.assemble import Wanted
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.guarantee import STRENGTHS, up
+from veilog.privacy.account.guessing_advantage import epsilon_of, worth
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.partition import Partition
 from veilog.privacy.unit import Unit
@@ -27,6 +31,49 @@ def check_parameters(method: Method, told: Mapping[str, Any]) -> None:
         raise ParameterError(
             "method-without-max-length", parameter="max_length", name=method.name, told=told["max_length"]
         )
+
+
+def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
+    """Return True if a budget for one unit protects no unit in practice, for any log."""
+    return worth((epsilon, delta)) == STRENGTHS[-1]
+
+
+def checked_budget(
+    method: Method, epsilon: Number | None, delta: Number, *, uses_delta: bool, allow_no_protection: bool
+) -> tuple[Fraction, Fraction]:
+    """Return the exact epsilon and delta; refused if they do not fit the method."""
+    failure = parse_delta(delta)
+    if not method.takes_epsilon:
+        if epsilon is not None or failure:
+            raise ParameterError("method-epsilon-not-taken", parameter="epsilon", name=method.name)
+        return Fraction(0), Fraction(0)
+    if epsilon is None:
+        raise ParameterError("method-epsilon-missing", parameter="epsilon", name=method.name)
+    eps = parse_epsilon(epsilon)
+    if protects_nobody(eps, failure) and not allow_no_protection:
+        given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
+        raise ParameterError("protection-none-in-practice", parameter="epsilon", given=given)
+    if method.needs_delta and failure == 0:
+        raise ParameterError("method-delta-missing", parameter="delta", name=method.name)
+    if failure and not uses_delta:
+        raise ParameterError("method-delta-not-needed", parameter="delta", name=method.name)
+    return eps, failure
+
+
+def epsilon_by_advantage(
+    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
+) -> tuple[Number | None, Mapping[str, Any]]:
+    """Return the epsilon of a guessing advantage, or the parameters with it.
+
+    The latter is for methods that have such a parameter.
+    """
+    if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
+        return epsilon, {**parameters, "guessing_advantage": advantage}
+    if not method.takes_epsilon:
+        raise ParameterError("method-budget-not-taken", parameter="guessing_advantage", name=method.name)
+    if epsilon is not None:
+        raise ParameterError("epsilon-and-guessing-advantage", parameter="guessing_advantage")
+    return epsilon_of(advantage, delta=delta), parameters
 
 
 def check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:

@@ -32,9 +32,8 @@ from veilog.methods._events.extras import delta_shared_out
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Progress
 from veilog.methods.settings import Parameter, parameter_of, python_name
-from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon, whole_number
-from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, exact, up
-from veilog.privacy.account.guessing_advantage import epsilon_of, worth
+from veilog.privacy.account.budgets import whole_number
+from veilog.privacy.account.guarantee import Guarantee, exact
 from veilog.privacy.cases import attribute_level
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, checked_domain
 from veilog.privacy.partition import Partition
@@ -52,8 +51,10 @@ from veilog.releasing.refusals import (
     check_privately,
     check_remembered,
     check_unit,
+    checked_budget,
     checked_prior,
     checked_rules,
+    epsilon_by_advantage,
 )
 from veilog.releasing.result import Release
 from veilog.rules.checks import check_activities, check_columns
@@ -368,7 +369,7 @@ class ReleaseRequest:
         """Return the request of these options, or an earlier request, for this work.
 
         Raises:
-            ParameterError: There are options beside an earlier request, or some that a training does not take.
+            ParameterError: There are options in addition to an earlier request, or some that a training does not take.
 
         """
         request = method if isinstance(method, ReleaseRequest) else plan(method, **options)
@@ -534,7 +535,7 @@ class ReleaseRequest:
     # As text --------------------------------------------------------------------------------------------------------
 
     def arguments(self) -> dict[str, Any]:
-        """Return the options that make this request, beside its method.
+        """Return the options that make this request, without its method.
 
         Defaults are left out. Numbers are exact text, and no value is an object.
         """
@@ -731,7 +732,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     check_parameters(chosen, told)
     epsilon, delta, as_published = given["epsilon"], given["delta"], bool(given["as_published"])
     if given["guessing_advantage"] is not None:
-        epsilon, told = _epsilon_by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
+        epsilon, told = epsilon_by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
     check_certified(chosen, as_published)
     wanted = Wanted.of(*(given[name] for name in _BEYOND))
     declared = facts_declared(given["domain"], given["activities"])
@@ -759,7 +760,8 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         prior=checked_prior(chosen, given["prior"], given["prior_map"], as_published, events=bool(wanted)),
         **{name: option.parse(given[name]) for name, option in _ALONE.items()},
     )
-    eps, failure = _budget(request, epsilon, delta)
+    allowed = request.allow_no_protection
+    eps, failure = checked_budget(chosen, epsilon, delta, uses_delta=any(request.uses), allow_no_protection=allowed)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     if request.remember_units:
         check_remembered(request.subset, protected)
@@ -780,42 +782,3 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
     if declared.activities is not None:
         raise ParameterError("activities-declared-twice", parameter="activities")
     return replace(declared, activities=Domain.of(activities).activities)
-
-
-def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
-    """Return True if a budget for one unit protects no unit in practice, for any log."""
-    return worth((epsilon, delta)) == STRENGTHS[-1]
-
-
-def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
-    """Return the exact epsilon and delta, if they fit the method."""
-    method, failure = request.method, parse_delta(delta)
-    if not method.takes_epsilon:
-        if epsilon is not None or failure:
-            raise ParameterError("method-epsilon-not-taken", parameter="epsilon", name=method.name)
-        return Fraction(0), Fraction(0)
-    if epsilon is None:
-        raise ParameterError("method-epsilon-missing", parameter="epsilon", name=method.name)
-    eps = parse_epsilon(epsilon)
-    if protects_nobody(eps, failure) and not request.allow_no_protection:
-        given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
-        raise ParameterError("protection-none-in-practice", parameter="epsilon", given=given)
-    if method.needs_delta and failure == 0:
-        raise ParameterError("method-delta-missing", parameter="delta", name=method.name)
-    if failure and not any(request.uses):
-        raise ParameterError("method-delta-not-needed", parameter="delta", name=method.name)
-    return eps, failure
-
-
-def _epsilon_by_advantage(
-    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
-) -> tuple[Number | None, Mapping[str, Any]]:
-    """Return the epsilon of a guessing advantage, or the parameters with it.
-    The latter is for methods that have such a parameter."""
-    if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
-        return epsilon, {**parameters, "guessing_advantage": advantage}
-    if not method.takes_epsilon:
-        raise ParameterError("method-budget-not-taken", parameter="guessing_advantage", name=method.name)
-    if epsilon is not None:
-        raise ParameterError("epsilon-and-guessing-advantage", parameter="guessing_advantage")
-    return epsilon_of(advantage, delta=delta), parameters

@@ -262,7 +262,7 @@ class Release:
             self.model.save(model, overwrite=overwrite)
 
     def kept(self, target: Path | None = None) -> contextlib.AbstractContextManager[None]:
-        """Keep the release beside its ledger until this block has written a file.
+        """Keep the release next to its ledger until this block has written a file.
 
         The block also enters the file. A release that is in no ledger is not kept.
         """

@@ -83,7 +83,7 @@ def release(
     Args:
         log: An :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a :class:`StoredLog`, whose
             events are never all in memory.
-        method: Name of a method, or a request, which takes only ``ledger`` and ``progress`` beside it.
+        method: Name of a method, or a request. With a request only ``ledger`` and ``progress`` are valid.
         ledger: Ledger in which the release is entered, in the account of its data. veilog sets its cost aside before
             any query, and refuses the release if that would exceed the budget. By default it is your ledger, which the
             command and the pages use, too. The file of another ledger is made if there is none. With False the release
@@ -167,7 +167,7 @@ def run_plan(
     before = losses_before(looked_at, request)
     started = time.perf_counter()
     claimed, derive = claims(request, curator)
-    entry = None if ledger is None else _reserve_budget(request, log, ledger, units)
+    entry = None if ledger is None else reserve_budget(request, log, ledger, units)
     if entry is not None:
         curator.before_first(entry.begin)
     cases: int | None = None
@@ -341,7 +341,7 @@ def _plugin_conditions(request: ReleaseRequest) -> tuple[Condition, ...]:
 
 
 def entry_of(request: ReleaseRequest) -> dict[str, Any]:
-    """Return the entry of a release in a ledger, beside its cost and its method."""
+    """Return the entry of a release in a ledger, without its cost and its method."""
     return {
         "parameters": {
             **request.settings.to_json(),
@@ -355,16 +355,24 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
     }
 
 
-def _reserve_budget(
-    request: ReleaseRequest, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
+def reserve_budget(
+    request: ReleaseRequest,
+    log: EventLog | StoredLog | Variants,
+    ledger: Ledger,
+    units: Units | None = None,
+    mark: str | None = None,
 ) -> Reservation:
-    """Set aside the cost of the release in the ledger, or refuse it."""
+    """Set aside the cost of the request in the ledger, or refuse it.
+
+    ``units`` are those that the ledger remembers, and ``mark`` recognises a run that can be resumed.
+    """
     return ledger.reserve(
         log,
         request.method.name,
         epsilon=request.epsilon if request.bounded else None,
         delta=request.delta,
         units=units,
+        mark=mark,
         begins=True,
         **entry_of(request),
     )
@@ -425,7 +433,7 @@ def make_by_method(curator: Curator, request: ReleaseRequest, progress: Progress
         made = (
             _add_extras(curator, request, budgeted, deltas, said)
             if request.wanted
-            else _alone(curator, request, budgeted, said)
+            else _make_flow(curator, request, budgeted, said)
         )
     if not others:
         return made
@@ -444,9 +452,9 @@ def _run_method(request: ReleaseRequest, curator: Curator, budgeted: Request) ->
     except Exception as error:
         if not method.package:
             raise
-        raise _not_ours(method, f"failed ({type(error).__name__})") from error
+        raise _external_error(method, f"failed ({type(error).__name__})") from error
     if method.package and not isinstance(released, Variants | EventLog):
-        raise _not_ours(method, f"released {type(released).__name__}, which is no log")
+        raise _external_error(method, f"released {type(released).__name__}, which is no log")
     return released if isinstance(released, EventLog) else _obey_rules(request, released)
 
 
@@ -466,13 +474,13 @@ def _obey_rules(request: ReleaseRequest, released: Variants) -> Variants:
     return released if request.rules is None else request.rules.repaired(released, request.declared.longest)
 
 
-def _not_ours(method: Method, problem: str) -> ParameterError:
+def _external_error(method: Method, problem: str) -> ParameterError:
     return ParameterError(
         "method-external-failed", parameter="method", name=method.name, package=method.package, text=problem
     )
 
 
-def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
+def _make_flow(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
     """Return the release of the method, with its cases in random order."""
     method, flow, before = request.method, partial(_run_method, request, curator, budgeted), len(curator.charges)
     released = flow()

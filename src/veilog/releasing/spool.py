@@ -1,4 +1,4 @@
-"""Releases that wait beside their ledger until a file of theirs is entered.
+"""Releases that wait next to their ledger until a file of theirs is entered.
 
 ``LEDGER.kept/NUMBER.parquet`` is there before the first file of a release is written. It goes when that file is
 entered. So a process that is killed, a full disk or a closed pipe loses no release: veilog writes it again from there,
@@ -85,7 +85,7 @@ def writing_help(entry: EntryRef) -> str:
 
 
 def waiting_releases(ledger: Path) -> tuple[int, ...]:
-    """Return the numbers of the releases that wait beside a ledger."""
+    """Return the numbers of the releases that wait next to a ledger."""
     with contextlib.suppress(OSError):
         names = [place.stem for place in _folder(ledger).iterdir() if place.suffix == _SUFFIX]
         return tuple(sorted(int(name) for name in names if name.isdecimal()))

@@ -390,12 +390,8 @@ def suggest(
     left, left_delta = eps - spent, failure - spent_delta
     scale = float(left) / protected.most_cases * found.cases
     if public is not None:
-        picked = _Pick("evolve", Message("suggested-from-prior", scale=scale), True, spends_delta=False)
         found = found._replace(sizes=replace(Sizes.of(public.variants), cases=max(1, found.cases)))
-    else:
-        picked = (
-            _pick_by_answers(scale, found) if ranking is None else _pick_by_scale(ranking, scale, delta=failure > 0)
-        )
+    picked = _pick_method(scale, found, ranking, public, delta=failure > 0)
     return Suggestion(
         method=picked.method,
         reason=_unit_message(protected, picked.reason),
@@ -476,6 +472,15 @@ class _Pick:
     settings: tuple[tuple[str, Any], ...] = ()
     ranking: tuple[Ranked, ...] = ()
     not_ranked: tuple[tuple[str, Message], ...] = ()
+
+
+def _pick_method(
+    scale: float, found: _Answers, ranking: Ranking | None, prior: PublicPrior | None, *, delta: bool
+) -> _Pick:
+    """Return the method by the prior, else by the measured use case or the answers."""
+    if prior is not None:
+        return _Pick("evolve", Message("suggested-from-prior", scale=scale), True, spends_delta=False)
+    return _pick_by_answers(scale, found) if ranking is None else _pick_by_scale(ranking, scale, delta=delta)
 
 
 def _pick_by_scale(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:

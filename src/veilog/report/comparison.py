@@ -174,7 +174,7 @@ def _format_interval(value: str, low: str, high: str) -> str:
     return bind_numbers(number.rstrip()) + " " + bracket + bind_numbers(interval).replace(" ", "\u00a0")
 
 
-# Attributes of a release as rows of a table: their values, for the data owner beside the original's.
+# Attributes of a release as rows of a table: their values, for the data owner with those of the original.
 
 OF_EVERY_LOG = frozenset({ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP})
 """Columns that are no attributes."""
@@ -241,7 +241,7 @@ def _value_summary(column: pa.ChunkedArray) -> str:
         return gettext("no value")
     kind = known.type
     numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    said = _range(known, numbers) if numbers or pa.types.is_temporal(kind) else _often(known)
+    said = _range(known, numbers) if numbers or pa.types.is_temporal(kind) else _frequent_values(known)
     if len(known) == len(column):
         return said
     return gettext("{values}; unknown: {share}", values=said, share=_share(column.null_count / len(column)))
@@ -255,7 +255,7 @@ def _range(known: pa.ChunkedArray, numbers: bool) -> str:
     return gettext("{low} to {high}, half up to {middle}", low=low, middle=middle, high=high)
 
 
-def _often(known: pa.ChunkedArray) -> str:
+def _frequent_values(known: pa.ChunkedArray) -> str:
     counts = {str(one["values"]): one["counts"] for one in pc.value_counts(known.cast(pa.string())).to_pylist()}
     first = sorted(counts, key=lambda value: (-counts[value], value))[:_OFTEN]
     named = ", ".join(f"{quoted(short(value, 40))} ({_share(counts[value] / len(known))})" for value in first)

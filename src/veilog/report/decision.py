@@ -187,7 +187,7 @@ def _checks(told: Told, owner: OwnerSide | None) -> tuple[ShownCheck, ...]:
     checks: list[ShownCheck] = []
     for check in map(_show_check, checks_of(told.guarantee, told.activities, from_file=told.from_file)):
         if check.code == "activities-from-log" and owner is not None:
-            check = replace(check, why=f"{check.why} {_looked_at(owner)}")
+            check = replace(check, why=f"{check.why} {_activities_sentence(owner)}")
         elif check.code == "unit" and told.guarantee.unit == "case":
             check = _unit(check, told.guarantee, owner)
         elif check.code == "releases-elsewhere" and owner is not None:
@@ -213,7 +213,7 @@ def _account_check(standing: LedgerStatus | None) -> ShownCheck:
     return replace(_show_check(Check("other-releases", state, asks)), why=why)
 
 
-def _looked_at(owner: OwnerSide) -> str:
+def _activities_sentence(owner: OwnerSide) -> str:
     """Return the number of activities, and those that might reveal a person."""
     if not owner.alone:
         return gettext("There are {n}, and each occurs in two cases or more.", n=owner.activities)

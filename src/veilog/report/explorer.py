@@ -1,4 +1,4 @@
-"""The most frequent variants as rows of chevrons, alone or beside the original's."""
+"""The most frequent variants as rows of chevrons, alone or with the original's."""
 
 from __future__ import annotations
 

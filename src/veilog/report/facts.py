@@ -237,8 +237,8 @@ def dossier_facts(
 ) -> dict[str, Any]:
     """Return the facts for the templates of a dossier.
 
-    With the original, ``attacked`` has the results of attack tests; without it, it is None. They stand beside the same
-    on the people of ``control``, or else beside what the cases of others than the same ``person`` reveal.
+    With the original, ``attacked`` has the results of attack tests; without it, it is None. They are compared with the
+    same on the people of ``control``, or else with what the cases of others than the same ``person`` reveal.
     """
     told, variants = facts_of(released), released.variants
     owner = attacked = None

@@ -39,7 +39,7 @@ _FIRST = {True: 0.38, False: 0.7}
 """Place of a number if nothing is there: on one bend (True), or on a first bend."""
 _THEN = (0.5, 0.25, 0.62, 0.8, 0.12)
 _AWAY = 7.0
-"""Distance from the middle of a line to the number beside it."""
+"""Distance from the middle of a line to the number next to it."""
 
 Point = tuple[float, float]
 Bend = tuple[Point, Point, Point, Point]
@@ -56,7 +56,7 @@ _WIDEST = 1032 / 0.75
 """Widest picture: on a page, its letters of 12 pixels are 9 high, the least readable."""
 Edge = tuple[str, str]
 _ROOM, _PASSING, _GAP, _MARGIN = 52, 24, 24, 22
-"""Space between two layers, for a line in a layer, beside it, and around all."""
+"""Space between two layers, for a line in a layer, next to it, and around all."""
 _LONG, _HALF, _TALL = 20, 20.0, 27.0
 """Letters of the longest name on one line; half the height of boxes with one line, and two."""
 N = TypeVar("N", int, float)
@@ -339,7 +339,9 @@ def _lay_out(names: list[str], edges: list[Edge]) -> Arrangement:
     for upper, lower in sorted(down, key=lambda e: rank[e[1]]):
         if upper in started:
             started.add(lower)
-    for name in reversed(names):  # an activity without a way from the start lies just above its next one, not beside it
+    for name in reversed(
+        names
+    ):  # an activity without a way from the start lies just above its next one, not next to it
         below = [layer[lower] for upper, lower in down if upper == name]
         if name not in started and below:
             layer[name] = max(layer[name], min(below) - 1)
@@ -414,7 +416,7 @@ def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-# The lines, which cross no box, and the numbers beside them.
+# The lines, which cross no box, and their numbers.
 
 
 def curve(way: Way, upwards: bool, half: float) -> list[Bend]:
@@ -454,7 +456,7 @@ def path_of(bends: Sequence[Bend]) -> str:
 
 
 def number_at(bends: Sequence[Bend], letters: int, taken: list[Room], lines: FloatArray) -> Point:
-    """Return the place of a line's number: beside it, a little after its start.
+    """Return the place of a line's number: next to it, a little after its start.
 
     Otherwise it is where it covers least of what is ``taken``, and of the points of ``lines``. Its own room is added to
     ``taken``.

@@ -112,7 +112,7 @@ def given_release(released: Release | AnyLog) -> Release | EventLog:
 
 
 def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | None = None) -> EventLog | Variants | None:
-    """Return the log beside a release, however it is given, with the release's cases.
+    """Return the log to compare with a release, however given, with the same cases.
 
     A log that is kept on disk becomes its variants.
     """

@@ -57,7 +57,10 @@ def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | 
         if _contradict([one, other], domains, searches):
             raise _contradiction([one, other])
     if _contradict(rules.items, {}, searches):
-        core, contradict = list(rules.items), _never if _never(rules.items, searches) else _orders_contradict
+        core, contradict = (
+            list(rules.items),
+            _never_occurs if _never_occurs(rules.items, searches) else _orders_contradict,
+        )
         for rule in rules.items:
             fewer = [left for left in core if left is not rule]
             core = fewer if contradict(fewer, searches) else core
@@ -161,7 +164,7 @@ def _contradict(rules: Sequence[ReleaseRule], domains: Domains, searches: _Searc
     return _orders_contradict(rules, searches) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
 
 
-def _never(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
+def _never_occurs(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
     """Return True if an activity plainly cannot occur under all rules, but under each.
 
     An example is a circle of activities that each need the one before.
@@ -177,7 +180,7 @@ def _orders_contradict(rules: Sequence[ReleaseRule], searches: _Searches) -> boo
     ours = [rule for rule in rules if rule.constraints]
     if len(ours) < 2 or (len(ours) == 2 and not _are_related(*ours)):
         return False
-    if _never(ours, searches):
+    if _never_occurs(ours, searches):
         return True
     together = [constraint for rule in ours for constraint in rule.constraints]
     names: list[str | None] = [None, *dict.fromkeys(name for one in together for name in one.activities)]

@@ -67,7 +67,7 @@ class Tape:
         asked = asked if paid else (type(holder).__name__, *asked)
         if self.position is None:
             before, noted = len(self._charges(holder)), len(_totals(holder))
-            answer = self._apart(holder, name, given, named)
+            answer = self._query_apart(holder, name, given, named)
             self.totals[len(self.entries)] = _totals(holder)[noted:]
             self.entries.append((asked, answer, self._charges(holder)[before:]))
         else:
@@ -90,7 +90,7 @@ class Tape:
             self.entries.append((asked, None, []))
         else:
             self._next(asked)
-        found = self._apart(holder, name, given, named)
+        found = self._query_apart(holder, name, given, named)
         if isinstance(found, Curator):
             found._randomness = holder._randomness
         return found
@@ -129,7 +129,7 @@ class Tape:
     def _charges(self, holder: Any) -> list[Any]:
         return [] if isinstance(holder, Rounds | EventRounds) else list(holder._account.charges)
 
-    def _apart(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _query_apart(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Make a query with random bits that nothing else uses."""
         own = holder._randomness
         holder._randomness = noise.seeded(1000 + len(self.entries))
@@ -370,7 +370,7 @@ def _check_replay(method: Method, settings: Mapping[str, Any]) -> Broken:
         yield (_NOT_PER_CASE if said.startswith(NOT_PER_CASE) else _LOOKS), said
         return
     except VeilogError as error:
-        yield _not_released(error)
+        yield _release_problem(error)
         return
     if tape.position != len(tape.entries):
         yield _LOOKS, "of a neighbouring log it asks less"
@@ -378,7 +378,7 @@ def _check_replay(method: Method, settings: Mapping[str, Any]) -> Broken:
         yield _LOOKS, "with the same answers a neighbouring log has another release"
 
 
-def _not_released(error: VeilogError) -> tuple[str, str]:
+def _release_problem(error: VeilogError) -> tuple[str, str]:
     if "each case by itself" in str(error):
         return _NOT_PER_CASE, str(error)
     return "It releases nothing", f"of a synthetic log of 60 cases: {error}"
@@ -418,7 +418,7 @@ def _check_account(method: Method, settings: Mapping[str, Any]) -> Broken:
     try:
         released = run_plan(planned, _log(), watched=noted.beside)
     except VeilogError as error:
-        yield _not_released(error)
+        yield _release_problem(error)
         return
     guarantee = released.guarantee
     if not guarantee.proven:

@@ -87,7 +87,7 @@ class LogUploads(Visits):
         session = self.session(request)
 
         def keep(came: Upload) -> str:
-            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
+            return self._store_file(session, came.path, came.name, came.size, came.digest(self.key))
 
         return await self._receive_file(request, keep, keeps=True)
 
@@ -137,11 +137,11 @@ class LogUploads(Visits):
         target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
         try:
             log_files.write(hospital(_PATIENTS, seed=1), target)
-            return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
+            return self._store_file(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
         finally:
             target.unlink(missing_ok=True)
 
-    def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
+    def _store_file(self, session: str, path: Path, name: str, size: int, content: str) -> str:
         """Store a file as a log, and queue its reading."""
         self.jobs.check_room(session, keeps=True)  # before anything is there
         suffix = suffix_of(name, known_suffixes())

@@ -220,7 +220,7 @@ class TimedConnection(H11Protocol):
     _idle_since = 0.0
 
     @property
-    def _at_work(self) -> bool:
+    def _is_busy(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -228,7 +228,7 @@ class TimedConnection(H11Protocol):
         self._idle_since = self.loop.time()
         self._watch()
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
-            others: list[Any] = [other for other in self.connections if other is not self and not other._at_work]  # type: ignore[union-attr]
+            others: list[Any] = [other for other in self.connections if other is not self and not other._is_busy]  # type: ignore[union-attr]
             if others:
                 min(others, key=lambda other: other._idle_since).drop()
 
@@ -252,7 +252,7 @@ class TimedConnection(H11Protocol):
 
     def _watch(self) -> None:
         """Drop the connection if a request's head is late; bodies have their own limit."""
-        if self._at_work:
+        if self._is_busy:
             self._forget()
         elif self._late is None:
             self._late = self.loop.call_later(_HEAD, self.drop)
@@ -266,7 +266,7 @@ class TimedConnection(H11Protocol):
 def connections_at_most() -> int:
     """Return the number of connections with room, after raising the limit of files.
 
-    Each may need a file of its own beside it, and as many more are left for all else.
+    Each may need a file of its own in addition, and as many more are left for all else.
     """
     try:
         import resource

@@ -18,7 +18,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree
 from veilog.methods._relations import draw_number
-from veilog.methods.sacofa import _advance_history, _broken_continuations, _no_history, exact_rules
+from veilog.methods.sacofa import _advance_history, _broken_continuations, _empty_history, exact_rules
 
 ABC = ("a", "b", "c")
 trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)
@@ -74,7 +74,7 @@ def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
     known = tuple(sorted({activity for case in cases for activity in case}))
     walk = [activity for activity in walk if activity in known]
     rules = exact_rules(log(cases), known)
-    history = _no_history(len(known))
+    history = _empty_history(len(known))
     assert _broken_continuations(history, rules, is_first=True)[0].tolist() == [
         rules_broken(cases, (b,), False) for b in known
     ] + [0]
@@ -88,7 +88,7 @@ def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
 def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None:
     """A pair that never occurs counts twice: as not following and as not preceding."""
     rules = exact_rules(log([("a", "b"), ("b",)]), ("a", "b"))
-    history = _no_history(2)
+    history = _empty_history(2)
     for length, activity in enumerate([1, 0, 0, 0]):
         history = _advance_history(history, rules, np.array([activity]), is_first=length == 0)
     # b before a; a after a; and at the end b has to follow a
@@ -99,7 +99,7 @@ def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None
 def test_no_case_of_a_log_breaks_the_rules_of_that_log(cases: list[tuple[str, ...]]) -> None:
     rules = exact_rules(log(cases), ABC)
     for case in filter(None, cases):
-        history = _no_history(len(ABC))
+        history = _empty_history(len(ABC))
         for i, activity in enumerate(case):
             history = _advance_history(history, rules, np.array([ABC.index(activity)]), is_first=i == 0)
         assert _broken_continuations(history, rules, is_first=False)[0, -1] == 0

@@ -55,7 +55,7 @@ class Keeping:
         """Return the ledger to use, checked; None if there is none.
 
         A new one is made by its first entry. A ``seeded`` run is an experiment, which only a ledger that is named or
-        lies beside the log records.
+        lies next to the log records.
         """
         if self.no_ledger:
             for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
@@ -148,14 +148,14 @@ def check_person(unit: str, names: Sequence[str]) -> None:
 
 
 def ledger_of(log: Path) -> Path | None:
-    """Return the ledger of a log if none is named: the one beside it, else the user's."""
+    """Return the ledger of a log if none is named: in its folder, else the user's."""
     if not is_pipe(log) and os.path.lexists(place := place_beside(log)):
         return place
     return default_ledger()
 
 
 def place_beside(log: Path) -> Path:
-    """Return the ledger beside a log, at the log's real place.
+    """Return the ledger next to a log, at the log's real place.
 
     So a link to a log is no way around its account.
     """

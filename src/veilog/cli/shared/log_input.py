@@ -64,7 +64,7 @@ class Output:
     def json(self, value: object, *wrote: Path, account: AccountTotals | None = None) -> None:
         """Write a result as JSON: an object with facts ``about`` the command.
 
-        Beside them it has confidential facts, such as the ``account``, which has the name of the log.
+        It also has confidential facts, such as the ``account``, which has the name of the log.
         """
         if self.target is None:
             return

@@ -105,7 +105,7 @@ def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def use_cases_table(use_cases: Mapping[str, Assessment]) -> Group:
-    """Return the use cases: a sentence for each, and its numbers beside references."""
+    """Return the use cases: a sentence for each, and its numbers with references."""
     numbers = ("release", "original", "another sample", "unprotected", "utility")
     table = plain_table("", *numbers, "", right=numbers, dim=("",), title="use cases")
     for judgement in use_cases.values():
@@ -373,7 +373,7 @@ def audit_view(result: AuditResult) -> Group:
 
 
 def _whitebox_rows(result: AuditResult) -> list[tuple[str, str]]:
-    """Return the findings of a white-box audit beside its epsilon."""
+    """Return the findings of a white-box audit other than its epsilon."""
     white = result.white_box
     if white is None:
         return []

@@ -101,7 +101,7 @@ GROUPS = {name: OptionGroup(title, sort_key=place) for place, (name, title) in e
 """Groups in which the options of a command are shown, after its own."""
 
 
-def _no_option(kind: Any, path: Path) -> None:
+def _refuse_option(kind: Any, path: Path) -> None:
     """Refuse an option that is taken for a file because a file may be called - ."""
     if str(path).startswith("-") and not is_pipe(path):
         raise ValueError(f"There is no option {path}.")
@@ -112,7 +112,7 @@ Log = Annotated[
     Parameter(
         help="Event log: .xes, .csv, .tsv, .parquet, .xlsx, OCEL 2.0, or one of them in a .zip; - for standard input.",
         allow_leading_hyphen=True,
-        validator=_no_option,
+        validator=_refuse_option,
     ),
 ]
 
@@ -122,7 +122,7 @@ Target = Annotated[
     Parameter(
         help="Output file; its suffix sets the format. Use - for standard output.",
         allow_leading_hyphen=True,
-        validator=_no_option,
+        validator=_refuse_option,
     ),
 ]
 

@@ -142,7 +142,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     """
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
-        if name in (*WRITTEN, "checkpoint") and _same(place, beside):
+        if name in (*WRITTEN, "checkpoint") and _is_same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
             raise OutputError("file-would-be-overwritten", path=place, what=what)
         if name in ("target", "out") and other in ("log", "original") and _is_inside(place, beside):
@@ -165,7 +165,7 @@ def check_named_once(json: str, words: Sequence[str]) -> None:
     """
     place = Path(json)
     named = [word.partition("=")[2] if word.startswith("--") else word.removeprefix("@") for word in words]
-    if sum(_same(Path(name), place) for name in named if name) > 1:
+    if sum(_is_same(Path(name), place) for name in named if name) > 1:
         raise OutputError("file-of-command-overwritten", path=place)
     check_all_absent([place])
 
@@ -183,7 +183,7 @@ def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
             yield name, Path(value.removeprefix("@"))
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_same(one: Path, other: Path) -> bool:
     try:
         return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
     except (OSError, ValueError, RuntimeError):  # too long a name, one with a zero, links in a circle

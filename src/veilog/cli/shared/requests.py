@@ -100,7 +100,7 @@ OptionsClass = TypeVar("OptionsClass", bound="RequestOptions")
 def options_of(work: Work, *names: str, **helps: str) -> Callable[[type[OptionsClass]], type[OptionsClass]]:
     """Return a decorator that adds the options of a request for this work to a class.
 
-    They are fields of text beside its own; ``names`` restricts them. ``helps`` replace the help of some.
+    They are further fields of text; ``names`` restricts them. ``helps`` replace the help of some.
     """
 
     def made(kind: type[OptionsClass]) -> type[OptionsClass]:

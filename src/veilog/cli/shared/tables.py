@@ -69,7 +69,7 @@ def _utc(time: str) -> str:
 
 
 def attributes_table(attributes: Iterable[AttributeFacts], transitions: Mapping[str, int] | None) -> RenderableType:
-    """Return the content of a log's columns beside activities and times.
+    """Return the content of a log's columns other than activities and times.
 
     It has the life cycle, too.
     """

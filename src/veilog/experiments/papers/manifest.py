@@ -1,6 +1,6 @@
 """The manifest of the papers: their tables and figures with results, as data.
 
-Its experiments compute them again. Each paper is a TOML file beside this module. An experiment of it names a measure,
+Its experiments compute them again. Each paper is a TOML file next to this module. An experiment of it names a measure,
 series and figures. Its CSV file has a row for each cell of the paper: series, log, axes, settings of the method, and
 the published values. A column ``run NAME`` is the setting NAME if the figure's axis has another value; ``-`` leaves the
 setting out.
@@ -112,7 +112,9 @@ class Reproduction:
         own = [cell for cell in self.published if cell.log == log]
         if not own:
             first = (cell for cell in self.published if cell.log == self.logs[0])
-            own = [replace(cell, log=log, published={}, settings=_elsewhere(cell.settings)) for cell in first]
+            own = [
+                replace(cell, log=log, published={}, settings=_settings_for_other_log(cell.settings)) for cell in first
+            ]
         if not quick:
             return own
         few = self.quick.items()
@@ -227,7 +229,7 @@ def _comparison_columns(cell: PaperCell, rows: Sequence[Row], measure: str) -> t
     return shown, spread(rows, measure, form), deviation, cell.series.why.get(measure, "")
 
 
-def _elsewhere(settings: Settings) -> Settings:
+def _settings_for_other_log(settings: Settings) -> Settings:
     """Return the settings for a log that the paper does not have.
 
     They lack the number of variants, which belongs to the paper's logs.

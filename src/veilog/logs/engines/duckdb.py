@@ -226,7 +226,7 @@ _MOST_PARTS = 4096
 
 @dataclass(frozen=True)
 class DuckFiles:
-    """Log in CSV or Parquet files, in order; its variants must fit beside DuckDB."""
+    """Log in CSV or Parquet files, in order; memory must hold its variants and DuckDB."""
 
     files: tuple[Source, ...]
     options: ReadOptions = DEFAULT_OPTIONS
@@ -499,7 +499,7 @@ class DuckTable:
         sound = self._sound(connection, roles, findings)
         if sound.alone or sound.index is not None or not sound.placed:
             same = f"SELECT c FROM ({sound.rows}) GROUP BY c, {'' if sound.alone else 't, '}i HAVING count(*) > 1"
-            refuse_equals(_fetch_one(connection, "count(*)", same)[0], sound.index, self._where)
+            refuse_equals(_fetch_one(connection, "count(*)", same)[0], sound.index, self._table_place)
         # A given index stands below the times, so veilog's own, which stands above them, must not be seen.
         names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
         case, activity = (sql_name(name) for name in (roles.case, roles.activity))
@@ -542,7 +542,7 @@ class DuckTable:
 
         The position orders events of equal time; it is null if nothing does.
         """
-        where = self._where
+        where = self._table_place
         case, activity, time = (schema.field(name) for name in (roles.case, roles.activity, roles.timestamp))
         if not (is_text(case.type) or pa.types.is_integer(case.type)):
             refuse_type(case.name, str(case.type), "names of cases", where)
@@ -565,7 +565,7 @@ class DuckTable:
         index = self._index(schema)
         if index is not None:
             if not pa.types.is_integer(schema.field(index).type):
-                refuse_type(index, str(schema.field(index).type), "whole numbers", self._where)
+                refuse_type(index, str(schema.field(index).type), "whole numbers", self._table_place)
             return sql_name(index)
         try:
             connection.sql(f"SELECT rowid FROM {self._name} LIMIT 0").fetchall()
@@ -574,7 +574,7 @@ class DuckTable:
         return "rowid"
 
     @property
-    def _where(self) -> str:
+    def _table_place(self) -> str:
         return f"{self.database}: {self.table}" if self.called is None else self.called
 
     def _sound(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> _Sound:
@@ -583,13 +583,13 @@ class DuckTable:
         rows, index = self._rows(connection, schema, roles), self._index(schema)
         whole = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
         found, dropped = settle_counts(
-            lambda clean: _counts(connection, whole if clean else rows), findings, index, self._where
+            lambda clean: _counts(connection, whole if clean else rows), findings, index, self._table_place
         )
         rows = whole if dropped else rows
         alone = index is not None and self.options.index is None  # veilog's own index stands above the times
         if found.unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
-            refuse_ties(_fetch_one(connection, "count(*)", ties)[0], index, self._where)
+            refuse_ties(_fetch_one(connection, "count(*)", ties)[0], index, self._table_place)
         return _Sound(rows, found, index, alone)
 
     def _event_query(

@@ -82,16 +82,16 @@ def one_snapshot(table: Any) -> Iterator[None]:
             yield
         return
     said = logging.getLogger("psycopg")
-    said.addFilter(_not_again)
+    said.addFilter(_drop_rollback_record)
     try:
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
     finally:
-        said.removeFilter(_not_again)
+        said.removeFilter(_drop_rollback_record)
 
 
-def _not_again(record: logging.LogRecord) -> bool:
+def _drop_rollback_record(record: logging.LogRecord) -> bool:
     """Filter out that what broke cannot be rolled back: our error reports the break."""
     return "error ignored" not in record.getMessage()
 

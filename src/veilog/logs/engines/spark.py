@@ -49,12 +49,12 @@ class SparkFiles:
         return tuple(file.path for file in self.files)
 
     def columns(self) -> list[str]:
-        _no_text(self.files)
+        _refuse_text(self.files)
         return PARQUET.columns(self.files[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
-        _no_text(self.files)
+        _refuse_text(self.files)
         schema, rows = self._schema(roles)
         progress("starting Spark", None)
         with session(self.options) as spark:
@@ -128,7 +128,7 @@ class SparkFiles:
         return places[path.resolve()]
 
 
-def _no_text(files: tuple[Source, ...]) -> None:
+def _refuse_text(files: tuple[Source, ...]) -> None:
     for file in files:
         if not is_parquet(file):
             raise InputError("spark-text-not-read", path=file.path)
@@ -153,16 +153,16 @@ def session(options: ReadOptions) -> Iterator[Any]:
         return
     with spill_settings(options) as folder, _ctrl_c_as_before():
         context = _start_session(options, folder)
-        logging.getLogger().addFilter(_not_of_java)
+        logging.getLogger().addFilter(_drop_java_record)
         try:
             yield _apply_settings(SparkSession(context))
         finally:
             with contextlib.suppress(Exception):  # Java may have died, which an error has reported
                 context.stop()
-            logging.getLogger().removeFilter(_not_of_java)
+            logging.getLogger().removeFilter(_drop_java_record)
 
 
-def _not_of_java(record: logging.LogRecord) -> bool:
+def _drop_java_record(record: logging.LogRecord) -> bool:
     """Filter out a hundred lines about a dead Java, for which our error has one."""
     return "py4j" not in record.pathname
 

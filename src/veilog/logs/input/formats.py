@@ -160,7 +160,7 @@ def _load_reader(place: str) -> Reader:
     return cast(Reader, getattr(importlib.import_module(module), name))
 
 
-def _ours(source: Source) -> Reader | None:
+def _own_reader(source: Source) -> Reader | None:
     if source.name is not None:
         place = _place_of(source.suffix)
         return None if place is None else _load_reader(place)
@@ -169,9 +169,9 @@ def _ours(source: Source) -> Reader | None:
     return next((reader for reader in readers if reader.recognises(source)), None)
 
 
-def _theirs(source: Source) -> AddOn | None:
+def _plugin_reader(source: Source) -> AddOn | None:
     """Return the reader of another package that takes this log, if none of ours does."""
-    for other in () if _ours(source) is not None else plugin_readers():
+    for other in () if _own_reader(source) is not None else plugin_readers():
         try:
             if other.value.recognises(source):
                 return other
@@ -182,8 +182,8 @@ def _theirs(source: Source) -> AddOn | None:
 
 
 def _find_reader(source: Source) -> Reader | None:
-    other = _theirs(source)
-    return _ours(source) if other is None else cast(Reader, other.value)
+    other = _plugin_reader(source)
+    return _own_reader(source) if other is None else cast(Reader, other.value)
 
 
 def _reader_of_table(source: Source) -> Reader:
@@ -249,7 +249,7 @@ def not_ours(source: Source) -> tuple[Message, ...]:
 
     veilog cannot check whether that package keeps cases apart.
     """
-    other = _theirs(source.files()[0])
+    other = _plugin_reader(source.files()[0])
     return () if other is None else (Message(BY_ADD_ON, name=other.name, package=other.package),)
 
 
@@ -261,7 +261,7 @@ def plugin_errors(source: Source) -> Iterator[None]:
     except (VeilogError, MemoryError):
         raise
     except Exception as error:
-        other = _theirs(source.files()[0])
+        other = _plugin_reader(source.files()[0])
         if other is None:
             raise
         raise InputError(

@@ -59,7 +59,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
     if intervals:
         if LIFECYCLE in (asked.options.classifier or ""):
             raise ParameterError("classifier-splits-lifecycle", parameter="classifier", lifecycle=LIFECYCLE)
-        asked = replace(asked, options=_plainly(asked.options))
+        asked = replace(asked, options=_row_options(asked.options))
     with plugin_errors(source):
         tabular = table_reader_of(source)
         check_layout(source)
@@ -234,12 +234,12 @@ def roles_of(source: Source, declared: ReadOptions = DEFAULT_OPTIONS) -> Roles |
 
     None if the format defines them (XES).
     """
-    names, declared = columns_of(source), replace(_plainly(declared), classifier=None)
+    names, declared = columns_of(source), replace(_row_options(declared), classifier=None)
     with plugin_errors(source):
         return None if names is None else roles_among(names, declared, source)
 
 
-def _plainly(declared: ReadOptions) -> ReadOptions:
+def _row_options(declared: ReadOptions) -> ReadOptions:
     """Return the options for the rows of a log whose starts and ends become one event."""
     return replace(declared, lifecycle=EVERY) if wants_intervals(declared.lifecycle) else declared
 
@@ -256,7 +256,7 @@ def _is_one_file(source: Source) -> bool:
     No engine is imported for them."""
     if not source.is_file or source.options.engine != "duckdb":
         return False
-    _no_index(source.options)
+    _refuse_index(source.options)
     return True
 
 
@@ -319,8 +319,8 @@ def engine_of(source: Source) -> VariantSource | None:
     It is ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse. It is imported when a log needs it.
     """
     if source.name is None or source.options.engine not in ("duckdb", "spark"):
-        return source.once(_elsewhere)
-    _no_index(source.options)
+        return source.once(_external_table)
+    _refuse_index(source.options)
     files = _files_of_one_format(source)
     if source.options.engine == "spark":
         from veilog.logs.engines.spark import SparkFiles
@@ -333,7 +333,7 @@ def engine_of(source: Source) -> VariantSource | None:
     return DuckFiles(files, source.options)
 
 
-def _elsewhere(source: Source) -> VariantSource | None:
+def _external_table(source: Source) -> VariantSource | None:
     """Return a table that is no file: of Ibis, a DuckDB database, or behind a URL.
     A URL is connected to once."""
     options = source.options
@@ -366,6 +366,6 @@ def _files_of_one_format(source: Source) -> tuple[Source, ...]:
     return files
 
 
-def _no_index(options: ReadOptions) -> None:
+def _refuse_index(options: ReadOptions) -> None:
     if options.index is not None:
         raise ParameterError("rows-order-of-files", parameter="index")

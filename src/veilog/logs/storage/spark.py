@@ -136,7 +136,7 @@ class OnSpark:
         self._frame = frame
         self._digests = digests
         """Digest and number of cases of each piece."""
-        self.close = weakref.finalize(self, _let_go, frame)
+        self.close = weakref.finalize(self, _unpersist, frame)
 
     @property
     def folder(self) -> Path | None:
@@ -172,7 +172,7 @@ class OnSpark:
         return combine([found for _, found in parts])
 
     def pieces(self, scope: Scope) -> Iterator[EventLog]:
-        found = self._rows(_itself, scope, stream=True)
+        found = self._rows(_return_piece, scope, stream=True)
         while (row := run_on_workers(partial(next, found, None))) is not None:
             yield row[1]
 
@@ -213,7 +213,7 @@ class OnSpark:
             settings.set(_BATCH, before)
 
 
-def _let_go(frame: Any) -> None:
+def _unpersist(frame: Any) -> None:
     with contextlib.suppress(Exception):  # a session that has ended keeps nothing
         frame.unpersist()
 
@@ -234,7 +234,7 @@ def check_version(asking: str) -> None:
         raise EngineError("spark-worker-version-differs", version=__version__, asking=asking)
 
 
-def _itself(piece: EventLog, _first: bool) -> EventLog:
+def _return_piece(piece: EventLog, _first: bool) -> EventLog:
     return piece
 
 

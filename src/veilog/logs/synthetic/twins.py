@@ -344,7 +344,7 @@ class Sizes(ToJson):
     """Share of the cases in each bin of lengths."""
     off: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
     """Standard deviations of the noise, in cases; None without noise, or if it is unknown.
-    They are those of the number of cases, of the cases of the most frequent variants beside that, and of each bin
+    They are those of the number of cases, of the cases of the most frequent variants, and of each bin
     that was answered."""
     answers: Annotated[tuple[int, ...] | None, InJson(left_out="at its default")] = None
     """The number of cases in each bin of lengths as it was answered, with noise."""
@@ -413,12 +413,12 @@ def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, long
     rng = np.random.default_rng([20, seed])
     number = sizes.activities or _unknown_activities(rng, sizes.length)
     names = _names(number) if labels is None else labels
-    sizes = _as_may_be(rng, sizes, longest)
+    sizes = _draw_sizes(rng, sizes, longest)
     walks = _fit_walks(rng, sizes, len(names), longest, (0.5 + seed * _EVENLY) % 1)
-    return _as_told(walks.variants(names), sizes)
+    return _match_shares(walks.variants(names), sizes)
 
 
-def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> Sizes:
+def _draw_sizes(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> Sizes:
     """Return sizes of a log that may as well have given the same answers."""
     if sizes.off is None:
         return sizes
@@ -461,7 +461,7 @@ def _likely(
     return float(rng.choice(numbers, p=chances / chances.sum()))
 
 
-def _as_told(made: Variants, sizes: Sizes) -> Variants:
+def _match_shares(made: Variants, sizes: Sizes) -> Variants:
     """Return the variants with exactly the given cases of the most frequent ones.
     A process has these only nearly."""
     order = np.argsort(-made.counts, kind="stable")[: sizes.variants]

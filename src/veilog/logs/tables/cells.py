@@ -1,8 +1,8 @@
 """Columns of tables in the types of a log, and columns of Python objects.
 
 Arrow infers one type for a whole column, from its first value or from all. A date before times then takes the hours of
-all of them, and a number beside a date is one. Here each value of a column of objects is read by itself. The column has
-a type only where all of its values have one that does not depend on the others; else each is text.
+all of them, and a number in a column of dates is one. Here each value of a column of objects is read by itself. The
+column has a type only where all of its values have one that does not depend on the others; else each is text.
 """
 
 from __future__ import annotations
@@ -408,7 +408,7 @@ def _text_of(value: Any, *, times: bool) -> str:
 def number_of_time(value: float) -> str:
     """Return a float that counts from 1970 as text with millionths, but no exponent.
 
-    It so means the same time beside other numbers and beside texts.
+    It so means the same time among other numbers and among texts.
     """
     if not abs(value) < LARGEST:
         return str(value)

@@ -226,13 +226,13 @@ class ValidatingStream(io.RawIOBase):
         """Fill a buffer; only the end gives less, because the reader expects whole rows."""
         view, size = memoryview(buffer).cast("B"), 0
         with self._one_at_a_time:
-            while size < len(view) and (self._rest or self._more(len(view) - size)):
+            while size < len(view) and (self._rest or self._read_more(len(view) - size)):
                 part = self._rest[: len(view) - size]
                 view[size : size + len(part)] = part
                 size, self._rest = size + len(part), self._rest[len(part) :]
         return size
 
-    def _more(self, size: int) -> bool:
+    def _read_more(self, size: int) -> bool:
         """Read on, about ``size`` bytes, and return True if there were any."""
         if self.error is None:
             try:
@@ -521,13 +521,13 @@ class _Text(TableReader):
             table = flat_table(log)
             made = pa.table({name: write_column(table[name]) for name in table.column_names})
             if self._spreadsheet_safe:
-                safe = [_not_run(column) for column in made.columns]
+                safe = [_escape_formulas(column) for column in made.columns]
                 made = pa.table(safe, names=[_RUN.sub(r"'\1", name) for name in made.column_names])
             options = arrow_csv.WriteOptions(include_header=number == 0, delimiter=delimiter, quoting_style="needed")
             arrow_csv.write_csv(made, file, options)
 
 
-def _not_run(column: Any) -> Any:
+def _escape_formulas(column: Any) -> Any:
     """Return the column with an apostrophe before each text that spreadsheets run."""
     return pc.replace_substring_regex(column, _RUN.pattern, r"'\1") if pa.types.is_string(column.type) else column
 

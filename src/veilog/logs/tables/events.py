@@ -202,7 +202,7 @@ def blank(text: Any) -> BoolArray:
 
 _MIDNIGHT = r"[T ]+0{1,2}:00(:00(\.0+)?)?$"
 _NO_DAY = r"^(1899-12-3[01]|1900-01-0[01]|(30|31)\.12\.1899|0?1[./]0?1[./]1900|1970-01-01)[T ]+|\s*(Uhr|uur|h)$"
-"""Text beside a time of day in exports of programs that know no time without a day."""
+"""Text around a time of day in exports of programs that know no time without a day."""
 _HOUR = r"\d:\d\d"
 _WHOLE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]+\d"
 

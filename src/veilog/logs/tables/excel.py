@@ -414,7 +414,7 @@ def _check_names(sheet: _Sheet, names: Collection[str], source: Source) -> None:
 
 def _type_column(values: list[Any], declared: str | None) -> Any:
     """Return a column in its declared type, or in that of all its cells, else as text."""
-    made = None if declared is None else _as_declared(values, declared)
+    made = None if declared is None else _restore_type(values, declared)
     if made is not None:
         return made
     kinds = {type(value) for value in values if value is not None}
@@ -527,7 +527,7 @@ def facts_in(path: Path) -> bytes:
     return _metadata_text(rows).encode() if _is_ours(rows) else b""
 
 
-def _as_declared(values: Sequence[Any], kind: str | None) -> Any:
+def _restore_type(values: Sequence[Any], kind: str | None) -> Any:
     """Return the cells of a column in its former type; None if they do not fit it now."""
     given = [v for v in values if v is not None]
     try:

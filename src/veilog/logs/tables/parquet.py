@@ -201,7 +201,7 @@ def _as_text(table: pa.Table) -> tuple[pa.Table, list[str]]:
 
 
 def _facts(metadata: Metadata, eventless: pa.Table | None, categories: list[str]) -> bytes:
-    """Return the metadata that go beside the table."""
+    """Return the metadata of the file, apart from the table."""
     facts: dict[str, Any] = {"format": 1, "metadata": metadata_to(metadata), "categories": categories}
     if eventless is not None:
         facts["case_index"] = True

@@ -55,7 +55,7 @@ BATCH = 1 << 17
 
 @dataclass(frozen=True)
 class Notes:
-    """Facts that a file has beside its table."""
+    """Facts that a file has in addition to its table."""
 
     metadata: Metadata = field(default_factory=Metadata)
     case_key: str | None = None
@@ -108,7 +108,7 @@ class TableReader(ABC):
         return None
 
     def notes(self, source: Source) -> Notes:
-        """Return the facts that the file has beside its table."""
+        """Return the facts that the file has in addition to its table."""
         return Notes()
 
     def in_pandas(self, source: Source) -> str:

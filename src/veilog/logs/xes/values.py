@@ -390,7 +390,7 @@ def read_attribute(element: Element, notes: list[Note], *, drop_bad: bool) -> At
 def read_children(element: Element, notes: list[Note], *, drop_bad: bool) -> tuple[Attribute, ...]:
     """Return the children of an attribute; the values of a list are its children.
 
-    If a list has attributes beside its values, the values are wrapped in a child of type ``values``.
+    If a list has attributes in addition to its values, the values are wrapped in a child of type ``values``.
     """
     nesting = element.name == "list"
     own = [c for c in element.children if not (nesting and c.name == "values")]

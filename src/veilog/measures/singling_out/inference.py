@@ -48,7 +48,7 @@ from veilog.measures.singling_out.targets import Rows, attributes_of, people_of,
 
 SIZES = (1, 2, 3, 5, 10)
 WITH_ATTRIBUTES = 3
-"""Number of known first activities beside the other attributes."""
+"""Number of first activities known in addition to the other attributes."""
 END = "last activity"
 
 

@@ -112,7 +112,7 @@ def fits(log: Population, patterns: IntArray) -> Mask:
 
 
 def besides(variants: Variants, variant: IntArray, owner: IntArray, attacked: IntArray, person: IntArray) -> Besides:
-    """Return the cases that attacked people have beside the attacked ones.
+    """Return the cases that attacked people have, other than the attacked ones.
 
     ``variant`` and ``owner`` describe the cases of the log. Each attack is on a case of a variant (``attacked``) of a
     ``person``.

@@ -162,14 +162,14 @@ def _matching_field(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Fie
     It is None where the used log has text for numbers. A life cycle of one transition is None, too, because every event
     that is written as XES has one.
     """
-    found = _same(field, judged, used)
+    found = _field_in(field, judged, used)
     if found is not None and found.name == LIFECYCLE and len(used.column(LIFECYCLE).unique()) < 2:
         return None
     of_another_kind = found is not None and _is_ordered(field_type(field)) and not _is_ordered(field_type(found))
     return None if of_another_kind else found
 
 
-def _same(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
+def _field_in(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
     """Return the field of the used log for this one; XES replaces spaces in names."""
     if field.name in used.column_names:
         return used.schema.field(field.name)
@@ -250,7 +250,7 @@ def _values_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
     return log.events.column(CASE_INDEX).to_numpy()[values.known], values.array[values.known]
 
 
-# Similarities of two logs in one attribute, in two, and in one beside the path of its case: 0 to 1, 1 for the same.
+# Similarities of two logs in one attribute, in two, and in one with the path of its case: 0 to 1, 1 for the same.
 #
 # These are the similarities of the package sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics, MIT; no code of theirs is
 # here), each of distributions p of the original and q of the log used in its place:
@@ -488,7 +488,7 @@ class Activities:
         share = np.bincount(held[1].activity, minlength=self.size) / held[1].cases
         varying = (share >= VARYING[0]) & (share <= VARYING[1])
         self.varying = int(varying.sum())
-        self.held = [_only(each, varying) for each in held]
+        self.held = [_select_activities(each, varying) for each in held]
 
     def marginals(self, attribute: ComparedAttribute) -> float | None:
         """Return the similarity of an event attribute at each activity.
@@ -541,7 +541,7 @@ def _count_presence(codes: IntArray, log: EventLog, size: int) -> Presence:
     return Presence(log.number_of_cases, pairs // size, pairs % size)
 
 
-def _only(held: Presence, activities: BoolArray) -> Presence:
+def _select_activities(held: Presence, activities: BoolArray) -> Presence:
     """Return the presence of these activities only, numbered anew."""
     kept = activities[held.activity]
     return Presence(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)

@@ -6,12 +6,12 @@ frequent variants is precise because it leaves out what most cases do. A model o
 everything. Each is compared with that of the original's own model, which may have less of one of them.
 
 Replay passes over events whose activity the model does not have, so a release that lost most activities would fit. The
-share of the events with kept activities therefore stands beside the two.
+share of the events with kept activities is therefore reported with the two.
 
 Kept is the share of what the original's own model reaches (Leemans, Fahland, van der Aalst: Discovering
 block-structured process models, 2013 and 2014; Berti, van der Aalst 2019; Muñoz-Gama, Carmona 2010).
 
-On request, alignments give the fitness of the original, too, beside that of token replay.
+On request, alignments give the fitness of the original, too, in addition to that of token replay.
 """
 
 from __future__ import annotations

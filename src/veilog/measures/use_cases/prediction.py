@@ -375,7 +375,7 @@ def predicted(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float 
     if asked.chief_only:
         return {"next_activity": next_activity(used, judged)}
     timed = has_times(used) and has_times(judged)
-    first, second = _both(used, judged, times=timed, by_case=timed or bool(asked.targets))
+    first, second = _prefix_tables(used, judged, times=timed, by_case=timed or bool(asked.targets))
     tasks = [
         Task("next_activity", first.following, second.following),
         Task("end_state", first.unfinished_only(first.end), second.unfinished_only(second.end)),
@@ -394,11 +394,11 @@ def predicted(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float 
 
 def next_activity(used: Log, judged: Log, order: int = ORDER) -> float | None:
     """Return the accuracy of the n-gram of this order alone; order 1 is the majority."""
-    first, second = _both(used, judged, times=False, by_case=False)
+    first, second = _prefix_tables(used, judged, times=False, by_case=False)
     return _accuracy(NGram(first, second, order), Task("next_activity", first.following, second.following), second)
 
 
-def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[PrefixTable, PrefixTable]:
+def _prefix_tables(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[PrefixTable, PrefixTable]:
     names: set[str] = set()
     for log in (used, judged):
         names.update(log.labels if isinstance(log, Variants) else log.variants.labels)

@@ -43,7 +43,7 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
     if not has_column(released, asked.column):
         raise ParameterError("returns-without-persons", parameter="released", name=asked.column)
     labels = tuple(original.activity_codes[0])
-    rule = CellRule.of_number(Kinds.of(_all(original, labels)), KINDS, np.random.default_rng(SEED))
+    rule = CellRule.of_number(Kinds.of(_cases_of(original, labels)), KINDS, np.random.default_rng(SEED))
     a, b = (_Visits.of(log, asked.column, rule, labels, asked.return_days) for log in (released, original))
     size = 1 + max(int(a.persons.max()), int(b.persons.max()))
     by_kind = np.bincount(b.kinds, minlength=rule.number)
@@ -52,8 +52,8 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
     return {
         "return_rate": None if a.soon is None or b.soon is None else abs(float(a.soon.mean() - b.soon.mean())),
         "return_rate_by_kind": None if rates is None else _mean(np.abs(rates[0] - rates[1]), by_kind, enough),
-        "cases_per_person": _apart(*(np.bincount(one.persons, minlength=size) for one in (a, b))),
-        "next_kind": _next_apart(a.following(rule.number), b.following(rule.number)),
+        "cases_per_person": _distance(*(np.bincount(one.persons, minlength=size) for one in (a, b))),
+        "next_kind": _next_distance(a.following(rule.number), b.following(rule.number)),
     }
 
 
@@ -81,7 +81,7 @@ class _Visits:
         followed = np.flatnonzero(np.diff(owner[order]) == 0)
         soon = np.zeros(len(owner), dtype=np.bool_)
         soon[followed] = starts[order[followed + 1]] - ends[order[followed]] <= days * _DAY
-        all_cases = _all(log, labels)
+        all_cases = _cases_of(log, labels)
         kinds = rule.of_cases(all_cases.distinct)[all_cases.owner]
         return _Visits(
             kinds[order], followed, np.bincount(owner), soon if known.any() and not log.artificial_times else None
@@ -99,7 +99,7 @@ class _Visits:
         return np.bincount(pairs, minlength=kinds**2).reshape(kinds, kinds)
 
 
-def _all(log: EventLog, labels: tuple[str, ...]) -> Repeated:
+def _cases_of(log: EventLog, labels: tuple[str, ...]) -> Repeated:
     """Return a log's cases, with activities as places among these labels (else -1)."""
     own, codes = log.activity_codes
     place = {label: number for number, label in enumerate(labels)}
@@ -112,16 +112,16 @@ def _mean(apart: FloatArray, weights: IntArray, rows: IntArray) -> float | None:
     return float(np.average(apart[rows], weights=weights[rows])) if len(rows) else None
 
 
-def _apart(a: IntArray, b: IntArray) -> float:
+def _distance(a: IntArray, b: IntArray) -> float:
     """Return half the sum of the differences of shares."""
     return float(np.abs(a / max(a.sum(), 1) - b / max(b.sum(), 1)).sum() / 2)
 
 
-def _next_apart(a: IntArray, b: IntArray) -> float | None:
+def _next_distance(a: IntArray, b: IntArray) -> float | None:
     """Return the mean difference over rows with enough cases, 1 for a row of one log."""
     cases = b.sum(axis=1)
     rows = np.flatnonzero(cases >= FEWEST)
-    found = np.array([_apart(x, y) if x.any() else 1.0 for x, y in zip(a, b, strict=True)])
+    found = np.array([_distance(x, y) if x.any() else 1.0 for x, y in zip(a, b, strict=True)])
     return _mean(found, cases, rows)
 
 

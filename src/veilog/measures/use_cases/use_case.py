@@ -38,7 +38,7 @@ Grade = Literal["good", "limited", "poor", "not judged"]
 
 GOOD, LIMITED = 0.9, 0.7
 """Shares from which a use case is served well, or in part. A distance is judged by its square root, so by 1.2 and 2
-times that of another sample. The numbers stand beside the words."""
+times that of another sample. The numbers stand next to the words."""
 
 
 @dataclass(frozen=True)

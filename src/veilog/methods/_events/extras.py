@@ -132,35 +132,26 @@ def enrich(
         variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    with_times = [log for log in prior if not log.artificial_times]
-    known = PriorTimes(with_times, curator.domain) if with_times else None
     drawing = DetailsDrawing(None, None, None, rules)
-    times: IntArray | None = None
-    starts: dict[str, pa.Array] = {}
-    if wanted.times and cases.events == 0:
-        remark(Message("extras-without-events"))
-    elif wanted.times:
-        drawing, times, starts = _add_times(curator, wanted, epsilon, delta_times, cases, remark, drawing, known)
+    drawing, times, starts = _add_times(curator, wanted, epsilon, delta_times, cases, remark, drawing, prior)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
-        calendar = wanted.window is not None or curator.domain.window is not None
-        public = PriorTimes(prior, curator.domain) if prior else None
-        attributes = query_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=public)
+        attributes = _add_attributes(curator, wanted, rest, cases, found, times, remark, prior)
         drawing, columns = replace(drawing, attributes=attributes), attributes.columns
-        _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
     if rules is not None and rules.attributes:
         columns = _obey_rules(columns, cases, times, rules, generator(curator.randomness))
     after_attributes = asked()
+    details = Details(cases, times, columns)
     if wanted.persons and len(cases):
         rng, share = generator(curator.randomness), epsilon * wanted.persons
         persons = asked_persons(curator, share, wanted, cases, rng, remark, rules, timed=times is not None)
         drawing = replace(drawing, persons=persons)
-        columns = columns if persons is None else persons.named(cases, times, columns, rng)
+        details = drawing.linked(details, rng)
     return Enriched(
         variants,
-        Details(cases, times, columns),
+        details,
         range(before_flow, after_flow),
         range(after_flow, after_times),
         (*range(begun, before_flow), *range(after_times, after_attributes)),
@@ -176,6 +167,24 @@ def _obey_rules(
     drawn = table_of(columns, cases, times).redrawn(rules.attributes, rng)
     of_events = {name: drawn.get(name, column) for name, column in columns.events.items()}
     return ReleasedColumns(of_events, {name: drawn.get(name, column) for name, column in columns.cases.items()})
+
+
+def _add_attributes(
+    curator: Curator,
+    wanted: Wanted,
+    epsilon: Fraction,
+    cases: Repeated,
+    found: tuple[Chosen, ...],
+    times: IntArray | None,
+    remark: Callable[[Message], None],
+    prior: Sequence[EventLog],
+) -> AttributesModel:
+    """Return the model of attributes, with those of the released cases."""
+    calendar = wanted.window is not None or curator.domain.window is not None
+    public = PriorTimes(prior, curator.domain) if prior else None
+    model = query_attributes(curator, epsilon, cases, found, times, remark, calendar=calendar, prior=public)
+    _remark_dates(found, remark, calendar=calendar)
+    return model
 
 
 def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[Message], None], *, calendar: bool) -> None:
@@ -203,19 +212,28 @@ def _add_times(
     cases: Repeated,
     remark: Callable[[Message], None],
     drawn: DetailsDrawing,
-    prior: PriorTimes | None,
-) -> tuple[DetailsDrawing, IntArray, dict[str, pa.Array]]:
-    """Return the model of times, the released times, and the starts under their name."""
+    prior: Sequence[EventLog],
+) -> tuple[DetailsDrawing, IntArray | None, dict[str, pa.Array]]:
+    """Return the model of times, the released times, and the starts under their name.
+
+    Without times, or events that have them, there are none.
+    """
+    if wanted.times and cases.events == 0:
+        remark(Message("extras-without-events"))
+    if not wanted.times or cases.events == 0:
+        return drawn, None, {}
+    with_times = [log for log in prior if not log.artificial_times]
+    public = PriorTimes(with_times, curator.domain) if with_times else None
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest, rules = 1 - for_starts, () if drawn.rules is None else drawn.rules.times
     model = query_times(
-        curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules, prior=prior
+        curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules, prior=public
     )
     times, begun, processing = model.times, None, None
     if wanted.processing:
         rng = generator(curator.randomness)
-        processing = query_processing(curator, budget * for_starts, delta * for_starts, cases, remark, prior)
+        processing = query_processing(curator, budget * for_starts, delta * for_starts, cases, remark, public)
         times, begun = processing.of(cases, times, rng)
     drawn = replace(drawn, times=model, processing=processing)
     moved, starts = drawn.moved(cases, times, begun)

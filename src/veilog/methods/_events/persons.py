@@ -253,7 +253,9 @@ def asked_returns(
         columns = np.append(columns[:-1] * share / found, 1 - share)
     cell = of_groups.of_profiles(profiles.profiles)
     chances = np.zeros_like(table)
-    np.add.at(chances, cell, profiles.shares[:, None] * _shared_out(table, columns, 2 * scale**2, profiles, cell, bins))
+    np.add.at(
+        chances, cell, profiles.shares[:, None] * _column_chances(table, columns, 2 * scale**2, profiles, cell, bins)
+    )
     rows = chances.sum(axis=1, keepdims=True)
     for _ in range(_FITTING):  # to both sums (iterative proportional fitting)
         chances *= columns / np.maximum(chances.sum(axis=0), 1e-15)
@@ -262,7 +264,7 @@ def asked_returns(
     return Returns(numbers.again, group, as_shares(chances, columns), edges, kind, following, rules)
 
 
-def _shared_out(
+def _column_chances(
     table: FloatArray, columns: FloatArray, variance: float, profiles: Kinds, cell: IntArray, cut: int
 ) -> FloatArray:
     """Return the chances of each column for each profile, by noisy counts of its cell.
@@ -283,7 +285,7 @@ def _shared_out(
     for half, chance in zip(halves, part.T, strict=True):
         weights = profiles.shares * chance
         ours = replace(profiles, shares=weights / max(float(weights.sum()), 1e-12))
-        inner = _shared_out(table[:, half], columns[half], variance, ours, cell, (half.stop - half.start + 1) // 2)
+        inner = _column_chances(table[:, half], columns[half], variance, ours, cell, (half.stop - half.start + 1) // 2)
         found.append(inner * chance[:, None])
     return np.concatenate(found, axis=1)
 
@@ -466,7 +468,7 @@ def linked(
     """
     order = np.lexsort((rng.random(len(starts)), starts))
     timed = len(found.edges) > 2
-    chances = found.chances[:, :-1] / _seen(found, starts, ends) if timed else found.chances[:, :-1].copy()
+    chances = found.chances[:, :-1] / _observable_shares(found, starts, ends) if timed else found.chances[:, :-1].copy()
     wanted = np.bincount(found.group, minlength=len(chances))[:, None] * found.chances[:, :-1]
     # Nothing is drawn twice: a round differs from the one before it by its chances alone.
     draws = rng.random((3, len(starts)))
@@ -480,7 +482,7 @@ def linked(
     return following
 
 
-def _seen(found: Returns, starts: IntArray, ends: IntArray) -> FloatArray:
+def _observable_shares(found: Returns, starts: IntArray, ends: IntArray) -> FloatArray:
     """Return the part of each group's cases with time left for a gap in each bin."""
     last, shares = int(starts.max()), np.empty((len(found.chances), len(found.edges) - 1))
     for group in range(len(shares)):

@@ -187,7 +187,7 @@ class Constants:
     structure_edges: tuple[float, ...] = (0.0, 0.015, 0.03, 0.045, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25)
     """Thresholds of structures: edges up to this part of the most frequent one from the same activity are left out."""
     structure_sizes: tuple[int, ...] = (80, 40, 15)
-    """Numbers of variants of structures, besides as many as are nearest to some case."""
+    """Numbers of variants of structures, in addition to as many as are nearest to some case."""
     structure_mass: float = 0.03
     """Part of the samples that must have a structure, or it is not tried."""
     structure_work: int = 10_000_000

@@ -3,7 +3,7 @@
 A prototype stands for the cases that are nearest to it, so equal copies of it claim more than any answer did. The fit
 estimates how many of these cases are the prototype itself (:func:`themselves`). Each of the others is released with one
 event of the prototype inserted, left out, exchanged with the next one or replaced. An edit is as likely as the
-release's own chain has it beside the prototype: ``P(edited) / P(prototype)``. Each edit is used once.
+release's own chain has it, relative to the prototype: ``P(edited) / P(prototype)``. Each edit is used once.
 
 Edits must not spoil the use of the release. Edits with any step are tried first, then those with more and more frequent
 steps only, and at last none. The first are taken with which the release gives as good a model as without any.
@@ -128,7 +128,7 @@ class Edits:
         return _each_once(itertools.starmap(partial(_apply_edit, text), edits))
 
     def _weigh_edits(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """Return all edits: kinds, places, new events, and likelihoods beside the trace."""
+        """Return all edits: kinds, places, new events, and relative likelihoods."""
         size, length = len(self.chances) - 1, len(text)
         own = np.fromiter(map(ord, text), dtype=np.int64, count=length)
         around = np.concatenate([[size], own, [size]])

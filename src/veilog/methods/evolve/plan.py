@@ -56,7 +56,7 @@ class EvolvePlan:
     @property
     def cases(self) -> float:
         """Number of cases by all estimates and their variances, with lower bounds."""
-        mean = sum(v / s for v, s in self._known) / sum(1 / s for _, s in self._known)
+        mean = sum(v / s for v, s in self._used_estimates) / sum(1 / s for _, s in self._used_estimates)
         return max(self.settings.fewest_cases, self.least, mean)
 
     @property
@@ -66,10 +66,10 @@ class EvolvePlan:
         It is that of Laplace noise with this variance, which has heavier tails than a sum of several noises. It comes
         from public facts and answers.
         """
-        return max(1.0, math.log(20) * math.sqrt(1 / (2 * sum(1 / s for _, s in self._known))))
+        return max(1.0, math.log(20) * math.sqrt(1 / (2 * sum(1 / s for _, s in self._used_estimates))))
 
     @property
-    def _known(self) -> list[tuple[float, float]]:
+    def _used_estimates(self) -> list[tuple[float, float]]:
         return self.estimates if self.settings.estimate_cases else self.estimates[:1]
 
     def learn_from_relations(self, total: float, b: float, cells: int) -> None:
@@ -171,7 +171,7 @@ class EvolvePlan:
         self.anchored = self.concentrated or cases >= self.settings.anchored_from * self.cases
 
     def imagined(self, cases: float) -> float:
-        """Return the share of the first pool beside real variants with these ``cases``."""
+        """Return the share of the first pool that real variants of ``cases`` leave."""
         left = max(0.0, 1 - cases / self.cases)
         return max(left * (self.settings.anchored_imagined if self.anchored else 1.0), 1e-6)
 

@@ -273,7 +273,7 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
     """Return the chain with chances after two states, from noisy triples.
 
     Triples with noise of scale ``b`` are pulled to what the first order expects, as far as they can be noise. All of
-    them together decide how far: by the memory (see :func:`_triples_information`) that makes them most likely, beside
+    them together decide how far: by the memory (see :func:`_triples_information`) that makes them most likely, with
     their own noise and that of the relations in the expectation. Without any memory the chain is the first order.
     """
     p = chain.next_chances()
@@ -286,7 +286,7 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
     spread = _triples_variance(chain)
     back = chain.flow / np.maximum(chain.flow.sum(axis=0), 1e-9)  # how often it was x that came before y
     own = 2 * b * b + 2 * b_relations**2 * (p**2 + back[:, :, None] ** 2)
-    memory = _likeliest(off[inside] ** 2, spread[inside], own[inside])
+    memory = _fit_memory(off[inside] ** 2, spread[inside], own[inside])
     trust = memory * spread / (memory * spread + 2 * b * b)
     value = np.maximum(expected + off * trust, 0.0)
     value[(value < b * trust) | ~inside] = 0
@@ -294,7 +294,7 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
     return replace(chain, second=value / np.where(sums > 0, sums, 1.0))
 
 
-def _likeliest(squares: FloatArray, spread: FloatArray, own: FloatArray) -> float:
+def _fit_memory(squares: FloatArray, spread: FloatArray, own: FloatArray) -> float:
     """Return the likeliest memory for deviations of variance memory * spread + own."""
     tried = np.concatenate([[0.0], np.geomspace(0.003, 0.7, 30)])
     variances = (own + memory * spread for memory in tried)

@@ -51,16 +51,16 @@ class Trainer:
         hundred times in all.
         """
         while self.taken[part] < self.state.plan[part].steps:
-            self.checkpoint(self._now())
+            self.checkpoint(self._current_state())
             self.taken[part] += 1
             yield self.taken[part]
             done, steps = sum(self.taken), self.state.steps
             if done % max(1, steps // _SHOWN) == 0:
                 self.request.progress(f"{what}, step {done:,} of {steps:,}", done / steps)
         if part == len(self.taken) - 1:
-            self.checkpoint(self._now())
+            self.checkpoint(self._current_state())
 
-    def _now(self) -> TrainingState:
+    def _current_state(self) -> TrainingState:
         return replace(self.state, taken=tuple(self.taken))
 
     def noised(self, part: int, factors: Callable[[IntArray], Factors]) -> Sums:

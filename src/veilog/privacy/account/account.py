@@ -91,7 +91,7 @@ class ChargeAccount:
         self._reasons[as_message(reason)] = None
 
     def state(self, statement: Statement) -> None:
-        """Add a statement that holds beside differential privacy, or in its place."""
+        """Add a statement that holds with differential privacy, or in its place."""
         self._statements.append(statement)
 
     def of_sample(self, rate: Fraction) -> SampleAccount:

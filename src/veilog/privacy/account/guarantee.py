@@ -300,7 +300,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Statement:
-    """Property of a release beside differential privacy, such as k-anonymity.
+    """Property of a release other than differential privacy, such as k-anonymity.
 
     It is a group-based model, or a bound under a stated attack model. It is never an epsilon and composes with nothing.
     """
@@ -325,7 +325,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Derived guarantee of a release, beside the one of its method's paper (nominal)."""
+    """Derived guarantee of a release, and the one of its method's paper (nominal)."""
 
     status: Status
     """"proven" if every contact with the data was a charged query, else "none"."""
@@ -344,7 +344,7 @@ class Guarantee:
     """Reasons for the status "none"; empty when it is "proven"."""
     charges: tuple[Charge, ...]
     statements: tuple[Statement, ...] = ()
-    """Properties that hold beside differential privacy, or in its place."""
+    """Properties that hold with differential privacy, or in its place."""
     guessing_advantage: float | None = None
     """Largest rise of an attacker's chance to guess that a case (or person) is there.
 

@@ -206,7 +206,7 @@ def _loss_distribution(loss: Loss, interval: float, pld: Any) -> Any:
 def _response_distribution(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
     """Return the loss of randomised response.
 
-    Its delta at x is a straight line in exp(x) from -epsilon to epsilon, so the steps beside these two are enough.
+    Its delta at x is a straight line in exp(x) from -epsilon to epsilon, so the steps next to these two are enough.
     Rounding both up would lose up to a step at each.
     """
     from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots

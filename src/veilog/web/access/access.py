@@ -218,7 +218,7 @@ class Access:
                 return answer(problem.status, problem.problem, problem.advice or "")
             if not hmac.compare_digest(_digest(given.strip()), self._token):
                 return answer(403, gettext_noop("This is not the token."), _TOKEN, door=True)
-            return self._let_in(scope)
+            return self._admit_browser(scope)
         if scope["method"] != "GET" or scope["path"] not in ("/", _ENTER):
             return None
         query = parse_qs(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
@@ -231,9 +231,9 @@ class Access:
             # A browser that comes from another site sends no cookies yet: it asks once more, from here.
             return HTMLResponse(redirect_page(f"{_ENTER}?code={query['code'][-1]}"))
         del self._codes[code]
-        return self._let_in(scope)
+        return self._admit_browser(scope)
 
-    def _let_in(self, scope: Scope) -> Response:
+    def _admit_browser(self, scope: Scope) -> Response:
         """Let a browser in, or send it to the host of the pages to enter there."""
         if not self._is_at_home(scope):
             return RedirectResponse(f"http://{self.own}/?code={self.opening()}", 303)

@@ -160,7 +160,7 @@ class Jobs:
             running = self._running.get(job.id)
             if job.state == "running" and running is not None:
                 text = _STOPPING if running.stop else running.text
-                so_far = self._so_far(job.id)
+                so_far = self._interim_result(job.id)
                 return replace(job, text=text, fraction=running.fraction, left=running.left(), kept=so_far)
             if job.state == "queued":
                 order = [waiting.id for waiting in order_fairly(self._store.queued(), self._served)]
@@ -305,7 +305,7 @@ class Jobs:
     def _settle(self, job: str, running: _Running, done: bool, problem: str | None) -> None:
         """Record the end of a job, waiting for the disk to have room if necessary."""
         self._take_paid(job)
-        done = done or self._so_far(job) is not None  # an interim result is spent, and names what it lacks
+        done = done or self._interim_result(job) is not None  # an interim result is spent, and names what it lacks
         after, words = _outcome(running.stop, done, problem, running.most / 60)
         folder = self.folder(job)
         self._note_entry(job)
@@ -328,7 +328,7 @@ class Jobs:
         with self._changed:
             self._running.pop(job, None)
 
-    def _so_far(self, job: str) -> str | None:
+    def _interim_result(self, job: str) -> str | None:
         """Return the result of a job that has not ended yet, or None."""
         with contextlib.suppress(OSError, ValueError):
             return (self.folder(job) / RESULT).read_text()

@@ -1,6 +1,6 @@
 """The records of the server in one SQLite file: sessions, logs, jobs, sent forms.
 
-They outlive a restart. The files of logs and jobs lie beside it, in folders named by their ids. Every look-up is for a
+They outlive a restart. The files of logs and jobs lie next to it, in folders named by their ids. Every look-up is for a
 session: the id of another session's log is as unknown as an invented one.
 """
 

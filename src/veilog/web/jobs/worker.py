@@ -67,7 +67,7 @@ Work = Callable[[WorkerTask, ServerSettings, Progress], Result]
 
 def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     """Wait for a job, do it, and end: the main function of the process."""
-    _alone(settings)
+    _isolate(settings)
     try:
         task = from_plain(WorkerTask, json.loads(pipe.recv_bytes()))
         pipe.send_bytes(b'{"begun": true}')  # before any query: until here another process could do it
@@ -91,7 +91,7 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
         text = to_text(work(task, settings, say.progress))
         if len(text) > _LARGEST:
             return {"problem": gettext("The result is too large to be shown.")}
-        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that it stands only beside all the rest
+        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that it is there only with all the rest
             file.write(text.encode())
     except MemoryError:
         return {"problem": "job-memory"}
@@ -138,7 +138,7 @@ class _Said:
             self._pipe.send_bytes(json.dumps(message).encode())
 
 
-def _alone(settings: ServerSettings) -> None:
+def _isolate(settings: ServerSettings) -> None:
     """Isolate the process: its own group, private files, first to end without memory."""
     os.umask(0o077)
     if os.name != "posix":

@@ -45,7 +45,7 @@ def _show_error(request: Request, error: Exception) -> Response:
     raise error
 
 
-def _unforeseen(request: Request, error: Exception) -> Response:
+def _show_defect(request: Request, error: Exception) -> Response:
     if is_full(error):
         return _show_error(request, error)
     advice = gettext("The terminal in which veilog serve runs has the details; please report them.")
@@ -55,7 +55,7 @@ def _unforeseen(request: Request, error: Exception) -> Response:
 HANDLERS = {
     HTTPException: _http,
     ClientDisconnect: lambda request, error: Response(status_code=400),
-    Exception: _unforeseen,
+    Exception: _show_defect,
     **dict.fromkeys((VeilogError, OSError, sqlite3.Error), _show_error),
 }
 """Handlers of errors for Starlette."""

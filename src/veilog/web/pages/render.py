@@ -177,7 +177,7 @@ def _people_of_hundred(found: ReidentificationRate) -> int:
 
 
 def explore(log: LogRecord, job: JobRecord | None = None) -> str:
-    """Return the page of the log itself, or of a job's release beside it.
+    """Return the page of the log itself, or of it and a job's release.
 
     It has variants, the map, durations, and attributes.
     """

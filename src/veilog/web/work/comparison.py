@@ -1,4 +1,4 @@
-"""A release beside its original, step by step, and beside another of its releases.
+"""A release and its original, step by step, and two releases of one original.
 
 All of it is for the data owner only.
 """

@@ -74,9 +74,9 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
             roles = roles_of(source, _options(columns))
         except (InputError, ParameterError) as error:
             if isinstance(error, ParameterError):
-                return _not_so(found, error)
+                return _add_problem(found, error)
             which = gettext("Choose the columns below.") if len(set(names)) == len(names) else ""
-            return _not_so(found, error, which)
+            return _add_problem(found, error, which)
         if roles is not None and found.preview is not None:
             times = _parsed_times(source, roles.timestamp, roles.day_order)
             found = replace(found, preview=replace(found.preview, times=times))
@@ -86,7 +86,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     except InputError as error:
         return _blocked_log(found, source, columns, error)
     except ParameterError as error:
-        return _not_so(found, error)
+        return _add_problem(found, error)
     if log.cases.num_rows == 0:
         raise InputError("log-without-cases")
     return replace(
@@ -97,7 +97,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     )
 
 
-def _not_so(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
+def _add_problem(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
     """Add the error in the chosen reading, so that the user can choose another."""
     return replace(found, problem=clean(error.problem), advice=clean(advice or error.advice or ""))
 
@@ -180,7 +180,7 @@ def _blocked_log(found: ReadLog, source: Source, columns: Mapping[str, str], err
             choices=tuple(finding.rule for finding in stopping),
         )
     if found.columns is not None and not error.message.code.startswith(_OF_FILE):
-        return _not_so(found, error_text(error))
+        return _add_problem(found, error_text(error))
     raise error
 
 

@@ -1,7 +1,7 @@
 """The preview of a form: a release's queries and budget, and what is left then.
 
-It makes no query and spends nothing. The guarantee is that of a plan on synthetic patients, found in a process beside
-the server. A form may request something large beyond any measure, so that process ends if it takes too long or too much
+It makes no query and spends nothing. The guarantee is that of a plan on synthetic patients, found in a process of its
+own. A form may request something large beyond any measure, so that process ends if it takes too long or too much
 memory. What releases keep is the forecast.
 """
 

@@ -88,7 +88,7 @@ class _Noting(Ledger):
 def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
     """Release a log as planned, enter it in the ledger, and write its files.
 
-    An error before the first query raises, and spends nothing. Once there is a release, an error is reported beside it:
+    An error before the first query raises, and spends nothing. Once there is a release, an error is reported with it:
     the release is spent and must not be lost.
     """
     planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
@@ -107,7 +107,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
         raise
     missing, unwritten = _write_files(released, out, stages.at("Writing the files"), progress)
     result = replace(
-        _about(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
+        _describe(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
     )
     person = privacy_unit(task.columns, planned.unit.column)
     sides = ComparisonInput(released, log, logs_in(out), out / "internal-report.html", person)
@@ -177,7 +177,7 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
                 _write_page(log, out / name, progress)
         except VeilogError as error:
             missing.append(_trouble(out / name, error))
-            unwritten += [name] if _no_room(error) else []
+            unwritten += [name] if _is_disk_full(error) else []
     remove_kept(entry)
     return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), stopped=False, files=_sizes(out))
 
@@ -208,12 +208,12 @@ def _set_aside(path: Path, size: int) -> None:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
     except OutputError as error:
-        if not _no_room(error):
+        if not _is_disk_full(error):
             return  # not every file system can do this
         raise InputError("release-files-over-disk", n=-(-size // 1000000)) from error
 
 
-def _no_room(error: BaseException | None) -> bool:
+def _is_disk_full(error: BaseException | None) -> bool:
     """Return True if this error, or its cause, means that the disk is full."""
     while error is not None and not is_full(error):
         error = error.__cause__
@@ -250,7 +250,7 @@ def _write_files(released: Release, out: Path, progress: Progress, told: Progres
                 _write_page(released, out / name, progress)
         except VeilogError as error:
             missing.append(_trouble(out / name, error))
-            unwritten += [name] if _no_room(error) and (out / KEPT).exists() else []
+            unwritten += [name] if _is_disk_full(error) and (out / KEPT).exists() else []
     return missing, unwritten
 
 
@@ -267,7 +267,7 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
 
 
 def _logs_of(released: Release) -> tuple[str, ...]:
-    """Return the names of the files for the release, beside the one that is kept."""
+    """Return the names of the files for the release, without the one that is kept."""
     whole = released.variants.events <= _WORKBOOK and importlib.util.find_spec("openpyxl") is not None
     return _LOGS if whole else _LOGS[:-1]
 
@@ -293,7 +293,7 @@ def _secure_release(released: Release, out: Path, progress: Progress, missing: l
                 released.save(out / KEPT, overwrite=True)
             return
         except VeilogError as error:
-            if not _no_room(error):
+            if not _is_disk_full(error):
                 missing.append(_trouble(out / KEPT, error))
                 return
         words = gettext("the disk is full: the release is made and stored; free some space, and veilog writes it")
@@ -306,12 +306,12 @@ def _record_spending(released: Release, out: Path) -> None:
     empty = released.variants.cases == 0
     waits = released.entry is not None and spool_file(released.entry) is not None
     if empty or waits or (out / KEPT).exists():
-        result = _about(released, None)
+        result = _describe(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _record_result(replace(result, unwritten=left, stopped=True), out, PAID)
 
 
-def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
+def _describe(released: Release, owner: OwnerSide | None) -> ReleasedLog:
     """Return a release's facts; ``owner_only`` and ``owner`` have confidential ones.
 
     Notes on persons that the owner's side has are not repeated.
@@ -334,7 +334,7 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
-    """Return what its owner sees of the log beside the release; None if that fails.
+    """Return what its owner sees of the log and the release; None if that fails.
 
     The page reads the ledger when it is shown, since that changes.
     """

@@ -17,7 +17,8 @@ from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Values, Window
 from veilog.releasing.prior import PublicPrior
-from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody
+from veilog.releasing.refusals import protects_nobody
+from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan
 from veilog.report.explorer import short
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord
 from veilog.web.jobs.results import HOW_READ, LogMeasures, ReadLog, ReadPrior

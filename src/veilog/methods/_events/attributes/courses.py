@@ -29,7 +29,7 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class ValueContext:
-    """Variable that values depend on beside the activity."""
+    """Variable that values depend on in addition to the activity."""
 
     events: IntArray
     """Its value in each event."""

@@ -124,7 +124,7 @@ def query_records(
     less epsilon the second query needs. It leaves the rest, but ``least`` is spent in any case. Its epsilon follows
     from an answer, and never exceeds what is left of epsilon, which is all that basic composition demands.
     """
-    size, codings = len(labels) + 4, tuple(_looked_at(one) for one in attributes)
+    size, codings = len(labels) + 4, tuple(_fine_coding(one) for one in attributes)
 
     def of_all(block: Cases) -> Triples:
         found = [_patterns(block, coding.name, len(labels)) for coding in codings]
@@ -144,7 +144,7 @@ def query_records(
     place[patterns] = np.arange(len(patterns))
     width = len(patterns) + 1
     common = float(counts[order[0]]) - NOISES / float(price)
-    left = min(epsilon - price, max(least - price, _to_tell_apart(width, len(codings), common / cases, cases)))
+    left = min(epsilon - price, max(least - price, _pattern_epsilon(width, len(codings), common / cases, cases)))
     # Where values that change are the commonest, cases without any are distinguished from these. The first answer
     # does not give their number.
     absent = bool(patterns[0] >= len(labels) + 2)
@@ -186,7 +186,7 @@ def _add_commonest(tables: FloatArray, staying: BoolArray, cases: int, *, absent
     return tables
 
 
-def _looked_at(one: Chosen) -> Coding:
+def _fine_coding(one: Chosen) -> Coding:
     """Return the coding that shows changes of values: numbers in fine parts."""
     return one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ())
 
@@ -197,7 +197,7 @@ def _add_absent(rows: IntArray, cells: IntArray, cases: int, pattern: int) -> tu
     return np.append(rows, absent), np.append(cells, np.full(len(absent), pattern))
 
 
-def _to_tell_apart(width: int, attributes: int, common: float, cases: int) -> Fraction:
+def _pattern_epsilon(width: int, attributes: int, common: float, cases: int) -> Fraction:
     """Return the epsilon at which attributes with another pattern stand out.
 
     Each attribute has ``width`` counts. A case shares itself out among the attributes that have another pattern than
@@ -343,8 +343,8 @@ def _events_counted(cases: Repeated, bound: int) -> FloatArray:
 def _lean_on_sums(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     """Return likely rows as distributions, by noisy counts.
 
-    They are believed either beside the sums of all rows or by themselves, whichever makes the answer likelier. In
-    released cases rows have the ``usual`` sums, and about these in the original.
+    They are believed either together with the sums of all rows or by themselves, whichever makes the answer likelier.
+    In released cases rows have the ``usual`` sums, and about these in the original.
     """
     number, columns = noisy.shape
     sums, masses = noisy.sum(axis=0), np.maximum(usual, 1.0)

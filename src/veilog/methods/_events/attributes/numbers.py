@@ -4,7 +4,7 @@ Bins get finer where there is mass. Noise in bins that hold nothing would move m
 are taken to be as dense in a bin as in the one before it, or anew anything from nothing up
 (:func:`veilog.methods._events.fits.fit_steps`). That holds first for the parts of the range, then for how the parts of
 each part that was split share it. A value that many numbers may well have, 0, is a bin by itself. It has no bearing on
-the bins beside it.
+the bins next to it.
 """
 
 from __future__ import annotations

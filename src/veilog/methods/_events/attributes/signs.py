@@ -191,11 +191,11 @@ def query_signs(
     exact = prior.sums(features, rows * width, width * CUBE_UNIT, 1, rule.labels, ours).reshape(rows, width) / CUBE_UNIT
     if not exact.any():
         return found
-    number = float(prior.sums(partial(_having, one, there), 1, 1, 1, rule.labels, ours)[0])
+    number = float(prior.sums(partial(_cases_with, one, there), 1, 1, 1, rule.labels, ours)[0])
     return replace(found, prior=SignSums(rule, exact, number, number))
 
 
-def _having(one: Variable, there: IntArray, block: Cases) -> Triples:
+def _cases_with(one: Variable, there: IntArray, block: Cases) -> Triples:
     known = np.flatnonzero(np.isin(one.of_block(block), there))
     return known, np.zeros(len(known), dtype=np.int64), np.ones(len(known), dtype=np.int64)
 

@@ -1,7 +1,7 @@
 """Case and event attributes for any release of variants.
 
-They are epsilon-differentially private beside the release itself. An attribute needs a public domain. That is declared
-values, a declared range of numbers, the values that enough cases have, found with a delta
+They are epsilon-differentially private, in addition to the release itself. An attribute needs a public domain. That is
+declared values, a declared range of numbers, the values that enough cases have, found with a delta
 (:meth:`EventQuestions.frequent_values`), or for a date its distance from the start of its case. Without a declared
 domain, veilog refuses attributes whose name shows that they identify a person or hold free text. It also refuses those
 of which a noisy count shows that most cases have a value of their own.
@@ -102,15 +102,7 @@ def query_attributes(
     and not in a synthetic year. Values of cases, and what they go with, start from a public ``prior``.
     """
     rng = generator(curator.randomness)
-    of_events = tuple(one for one in chosen if one.level == "event")
-    least, most = RECORDS
-    price = epsilon * least if of_events and cases.labels else Fraction(0)
-    if price:
-        price = min(max(price, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
-    records: dict[str, Recorded] = {}
-    if price:
-        found, price = query_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
-        records = {one.name: where for one, where in zip(of_events, found, strict=True)}
+    records, price = _query_records(curator, epsilon, cases, chosen)
     weights = [_weight(one, records.get(one.name), cases) for one in chosen]
     changing = [one.name in records and records[one.name].changes for one in chosen]
     prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
@@ -149,6 +141,19 @@ def query_attributes(
     model = AttributesModel(chosen, asked, drawing)
     model.columns = model.values(cases, times, rng)
     return model
+
+
+def _query_records(
+    curator: Curator, epsilon: Fraction, cases: Repeated, chosen: tuple[Chosen, ...]
+) -> tuple[dict[str, Recorded], Fraction]:
+    """Return where events hold attributes, by name, and the epsilon used to find that."""
+    of_events = tuple(one for one in chosen if one.level == "event")
+    if not (epsilon and of_events and cases.labels):
+        return {}, Fraction(0)
+    least, most = RECORDS
+    price = min(max(epsilon * least, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
+    found, price = query_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
+    return {one.name: where for one, where in zip(of_events, found, strict=True)}, price
 
 
 @dataclass(eq=False)
@@ -235,11 +240,11 @@ def _query_attribute(
     group = group_values(usual, a_pair, len(cases), ordered=chosen.numeric)
     variable = _variable(chosen, persisting.coding, group, usual, len(cases))
     variable.parents.append((first, _shares_by_group(persisting.first, group)))
-    variable.in_events = _by_events(persisting, group, cases)
+    variable.in_events = _event_variable(persisting, group, cases)
     return AttributeQuery(chosen, records, persisting, variable, group, known)
 
 
-def _by_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
+def _event_variable(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
     """Return the attribute event by event, for tables of two."""
     coding, distinct = answer.coding, cases.distinct
     counts = np.repeat(cases.counts, distinct.lengths)

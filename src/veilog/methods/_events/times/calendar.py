@@ -42,7 +42,7 @@ PART_NOISES = 8
 distances of the calendar change by a tenth or less. With twice of it those of Sepsis and Receipt are a quarter and an
 eighth less (logs as for ``histogram.FINE``, 10 seeds)."""
 SPLITS, NEAR = (0.45, 0.45, 0.05, 0.05), 0.01
-"""Chances of the share of a part's cases that start in its first half: half; about as much as the parts beside it let
+"""Chances of the share of a part's cases that start in its first half: half; about as much as the parts next to it let
 expect, with the variance ``NEAR``; none or all; any share. With variances of .003 and .03 arrivals of BPIC 2013 are 2.6
 and 2.3 in place of 2.3 distances of halves, of Receipt 1.5 and 1.4 in place of 1.4. Without the second kind they are
 2.6 and 1.8 (10 seeds), but of a synthetic hospital .76 in place of .84 (5 seeds)."""

@@ -100,11 +100,11 @@ def asked_durations(
         everything /= everything.sum()
     rule, q, apart = CellRule.of(cases, 0.0, rng), everything[None], False
     if price_kinds is not None:
-        rule, q, apart = _by_kind(price_kinds, cases, bins, everything, rng)
+        rule, q, apart = _query_kinds(price_kinds, cases, bins, everything, rng)
     return DurationsByKind(rule, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)
 
 
-def _by_kind(
+def _query_kinds(
     price: Price, cases: Repeated, bins: LogBins, everything: FloatArray, rng: np.random.Generator
 ) -> tuple[CellRule, FloatArray, bool]:
     """Return kinds of case and the distributions of these; True if they differ.
@@ -148,7 +148,7 @@ def _by_kind(
 #
 # They depend on how long the case lasts. A case shares out 1 among its gaps, so the noise is small however many
 # events it has. The parts of released cases are moved to the answer, as far as the gaps that were drawn do not
-# explain it. Tables by activity and by pair of activities, asked beside this one, make no distance less.
+# explain it. Tables by activity and by pair of activities, asked in addition to this one, make no distance less.
 
 
 PLACES = 5

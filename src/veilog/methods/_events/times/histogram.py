@@ -60,7 +60,7 @@ of many things are scaled down, which bends means a little."""
 STANDING_OUT, WIDEST = 3.75, 4
 """Deviations of the noise from which cells stand out, and the most cells that do so together. Laplace noise alone
 exceeds so many in one of 400 octaves: in one release of 50, where eight octaves are longer than the longest case.
-Beside octaves that have cases, one without any is the last in one of eight. With half of this mean and 95th percentile
+Next to octaves that have cases, one without any is the last in one of eight. With half of this mean and 95th percentile
 of durations are within 40 % in 7 of 10 releases of a hospital of 3,000 cases at an epsilon of .05, in place of 6. Times
 since the start of a case are then 4.3 in place of 2.8 distances of halves on Sepsis. With twice of it 1 of 10 releases
 are within 40 % (logs as for ``FINE``)."""

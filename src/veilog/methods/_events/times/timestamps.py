@@ -95,7 +95,7 @@ WIDE, REACH, NEAR = 10_800, 43_200, 0.3
 gap."""
 QUIET, FAR, FAR_NEAR = 0.5, 216_000, 0.75
 """If hours near a plan are half as busy as hours are on average, or less, the time is chosen within 60 hours of the
-plan, and within 0.75 of the gap. Any day then has others beside it that are not of a weekend. Without this rule hours
+plan, and within 0.75 of the gap. Any day is then next to others that are not of a weekend. Without this rule hours
 of the day are 4.4 in place of 3.6 distances of halves on BPIC 2013, and 66 in place of 55 to 58 on traffic fines (10
 seeds). The three numbers were chosen on such logs."""
 CLOCK_CASES, CLOCK_ROUNDS = 20_000, 2
@@ -424,7 +424,7 @@ def _walk(starts: IntArray, seconds: FloatArray, block: CaseBlock, clock: WeekCl
         planned_at, before = planned[wide], times[wide - 1]
         reach = np.minimum(REACH, NEAR * seconds[wide])
         first, last = _clock_limits(clock, planned_at, reach, before)
-        # A weekend is longer than that: where few busy hours are near, reach as far as the days beside it.
+        # A weekend is longer than that: where few busy hours are near, reach as far as the days next to it.
         quiet = last - first < QUIET * 2 * reach / 3_600
         reach = np.minimum(FAR, FAR_NEAR * seconds[wide[quiet]])
         first[quiet], last[quiet] = _clock_limits(clock, planned_at[quiet], reach, before[quiet])
