@@ -16,6 +16,7 @@ from refusals import sentence
 import veilog
 from veilog._language import count_phrase
 from veilog.cli import main
+from veilog.cli.release import NOISE_ONLY as NOISE_ONLY_STATUS
 from veilog.cli.shared.releases import release_brief
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import Comparison, Found
@@ -78,6 +79,27 @@ def test_what_became_of_the_log_comes_before_the_account(
         told = rows(capsys, *options, "--json", str(facts))["confidential"]
         notes = {note["code"]: note["text"] for note in json.loads(facts.read_text())["owner_only"]["notes"]}
         assert told.startswith("Reading the log, missing-timestamp: 1 " if code is None else notes[code])
+
+
+def test_a_release_of_many_variants_shows_its_similarity_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("veilog.cli.release._COMPARED_WHOLLY", 0)
+    options = [
+        "visits.csv",
+        str(tmp_path / "out.xes"),
+        *EVOLVE,
+        "--activities",
+        "log",
+        "--on",
+        "missing-timestamp=drop",
+    ]
+    assert main(["release", *options]) in (0, NOISE_ONLY_STATUS)
+    shown = capsys.readouterr().out
+    assert "similarity" in shown
+    assert "attack test" not in shown
+    assert "adds a model and attacks" in shown
 
 
 def test_a_release_in_no_ledger_says_so_once_and_with_the_delta_of_an_account() -> None:

@@ -186,6 +186,14 @@ def test_models_are_measured_without_any_extra_unless_told_otherwise(monkeypatch
     assert not set(MEASURES) & compare(first, second, models=False).results.keys()
 
 
+def test_without_attacks_no_one_is_attacked() -> None:
+    original, released = (hospital(60, seed=seed).variants for seed in (1, 2))
+    whole, less = compare(original, released), compare(original, released, attacks=False)
+    assert set(whole.results) - set(less.results) == set(comparison.ATTACKS)
+    assert less.attacks == (None, None, None)
+    assert less.relative_log_similarity == whole.relative_log_similarity
+
+
 def test_progress_is_told() -> None:
     told: list[str] = []
     compare(log(("ab", 3)), log(("b", 2)), progress=lambda text, fraction: told.append(text))

@@ -136,7 +136,10 @@ class MeasureOptions:
     ] = False
     exact: Annotated[
         bool,
-        Parameter(negative="", help="Find the similarity of many variants exactly, which may take minutes."),
+        Parameter(
+            negative="",
+            help="Find the similarity of many variants exactly, or in a narrower interval. It may take minutes.",
+        ),
     ] = False
     use_cases: Annotated[
         str, Parameter(help=f"Use cases to measure: all, or some of {', '.join(USE_CASES)}, with commas between.")

@@ -29,8 +29,10 @@ def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Set up bounds by all distances, by those of near pairs, or by a few drawn rows."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "all pairs":
-            for name, small in (("_BOX", 4), ("_COLUMN_BOX", 2), ("_LISTED", 3), ("_NEAR_PAIRS", 30)):
+            for name, small in (("_BOX", 4), ("_COLUMN_BOX", 2), ("_LISTED", (3, 3))):
                 patch.setattr(_bounds, name, small)
+            for home in (_bounds, measure):
+                patch.setattr(home, "BOUNDED_BY", 30)
         if request.param == "few rows":
             patch.setattr(_bounds, "_SAMPLED_PAIRS", 60)
         yield
@@ -53,7 +55,8 @@ def test_a_sample_of_rows_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> No
     logs = [Variants.from_dict({tuple(s): 1 for s in _strings(rng, 400)}) for _ in range(2)]
     exact = relative_log_similarity(*logs)
     assert relative_log_similarity(*logs, most_pairs=0).certain
-    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", exact.columns * exact.rows // 2)
+    for home, name in ((_bounds, "_SAMPLED_PAIRS"), (measure, "BOUNDED_BY")):
+        monkeypatch.setattr(home, name, exact.columns * exact.rows // 2)
     sampled = relative_log_similarity(*logs, most_pairs=0)
     assert not sampled.certain
     assert sampled.lower <= exact.value <= sampled.upper
@@ -167,7 +170,7 @@ def _problem(rng: np.random.Generator, kind: CostKind) -> tuple[_bounds.Transpor
     a, b = (rng.integers(1, 20, size=len(side)) for side in (rows, columns))
     a[0] += max(0, b.sum() - a.sum())
     b[0] += max(0, a.sum() - b.sum())
-    problem = _bounds.TransportProblem(rows, columns, a, b)
+    problem = _bounds.TransportProblem(rows, columns, a, b, pairs=_bounds.BOUNDED_BY)
     return problem, _matrix(problem, kind)
 
 

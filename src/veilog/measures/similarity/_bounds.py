@@ -35,15 +35,17 @@ MOST_PAIRS = 1_000_000_000
 ERROR = 1e-6
 """The chance that a lower end from some rows alone is too high."""
 
-_NEAR_PAIRS, _SAMPLED_PAIRS = 40_000_000, 40_000_000
-"""Distances in which the first round looks for near columns, and by which prices are held against all columns."""
+BOUNDED_BY = 40_000_000
+"""Distances in which bounds look for near columns, unless they are given more."""
+_SAMPLED_PAIRS = 40_000_000
+"""Distances by which prices are held against all columns, or half as many as near columns are looked for in."""
 _SCALED_PAIRS = 4_000_000
 """Distances by which the scale of the prices is chosen."""
 _ROUNDS = 8
 """In each the rows that are left over choose among the columns that are left over; the rest is laid out in order."""
 _BIDDINGS = 2000
-_LISTED = 32
-"""Near columns that a row knows."""
+_LISTED = 32, 128
+"""Near columns that a row knows: a 64th of those it is compared with, between these."""
 _BOX, _COLUMN_BOX, _BOXES = 32, 16, 4096
 """Sequences that are compared with the same others; more where there would be more boxes than that."""
 _DIMENSIONS, _BUCKETS, _LEARNT = 16, 512, 8192
@@ -91,6 +93,8 @@ class TransportProblem:
     a: IntArray
     b: IntArray
     progress: Progress | None = None
+    pairs: int = BOUNDED_BY
+    """Distances in which the first round looks for near columns."""
 
     def say(self, fraction: float) -> None:
         if self.progress is not None:
@@ -107,8 +111,7 @@ def cheap_plan(problem: TransportProblem) -> tuple[Flows, IntArray, Prices]:
         some, others = np.flatnonzero(a > _CRUMB * problem.a), np.flatnonzero(b > _CRUMB * problem.b)
         if not len(some) or not len(others):
             break
-        problem.say(number / _ROUNDS)
-        near = _near(problem, features, some, others)
+        near = _near(problem, features, some, others, number)
         flows, prices = auction(a[some], b[others], *near)
         flows = Flows(some[flows.rows], others[flows.columns], flows.mass)
         first = first or prices
@@ -212,7 +215,7 @@ def least_costs(
     """
     a, b, values = problem.a.astype(float), problem.b.astype(float), prices.values
     known = prices.nearest + max(0.0, float(values.max()))
-    count = _SAMPLED_PAIRS // len(b)
+    count = max(_SAMPLED_PAIRS, problem.pairs // 2) // len(b)
     certain = count >= len(a)
     weights = a * np.maximum(known, 0)
     if certain or not weights.any():
@@ -293,21 +296,29 @@ def _all_costs(problem: TransportProblem, rows: IntArray, *kinds: CostKind) -> I
 
 
 def _near(
-    problem: TransportProblem, features: tuple[AnyFloatArray, AnyFloatArray], rows: IntArray, columns: IntArray
+    problem: TransportProblem,
+    features: tuple[AnyFloatArray, AnyFloatArray],
+    rows: IntArray,
+    columns: IntArray,
+    number: int,
 ) -> tuple[Any, AnyFloatArray]:
-    """Return places of near columns for each of these rows, and their costs."""
-    listed = min(_LISTED, len(columns))
+    """Return places of near columns for each of these rows in a round, and their costs."""
+    count = problem.pairs // len(problem.rows)
+    listed = min(int(np.clip(count // 64, *_LISTED)), len(columns))
     near, costs = np.zeros((len(rows), listed), dtype=np.int32), np.full((len(rows), listed), _FAR)
     strings = np.empty(len(columns), dtype=object)
     strings[:] = [problem.columns[k] for k in columns.tolist()]
     own, others = (
         lengths_of(side)[some].astype(np.float32) for side, some in ((problem.rows, rows), (problem.columns, columns))
     )
-    for box, theirs in _boxes(features[0][rows], features[1][columns], max(listed, _NEAR_PAIRS // len(problem.rows))):
+    done = 0.0
+    for box, theirs in _boxes(features[0][rows], features[1][columns], max(listed, count)):
         some = [problem.rows[k] for k in rows[box].tolist()]
         lengths = own[box], others[theirs]
         edits = edit_matrix(some, strings[theirs].tolist(), lengths)
         w = cost_of("normalised", edits, *np.ix_(*lengths))
+        done += len(box) / len(rows)
+        problem.say((number + min(done, 1)) / _ROUNDS)
         order = np.argpartition(w, listed - 1, axis=1)[:, :listed]
         near[box], costs[box] = theirs[order], np.take_along_axis(w, order, axis=1)
     return near, costs

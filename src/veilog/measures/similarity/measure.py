@@ -19,7 +19,14 @@ from veilog.errors import ParameterError, SolverError
 from veilog.logs.edits import Strings
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, TransportProblem, cheap_plan, least_costs
+from veilog.measures.similarity._bounds import (
+    BOUNDED_BY,
+    EXACT_PAIRS,
+    MOST_PAIRS,
+    TransportProblem,
+    cheap_plan,
+    least_costs,
+)
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     CostKind,
@@ -83,8 +90,8 @@ def relative_log_similarity(
     activities. Distances take up to ``memory`` bytes; where they do not fit they are computed in each round.
 
     Beyond ``most_pairs`` pairs of variants to transport the result is ``bounded``: ``lower`` holds as certainly,
-    ``upper`` too unless ``certain`` is False. They may be far apart, and the value is ``lower``.
-    Bounds may change when the two logs change places.
+    ``upper`` too unless ``certain`` is False, and the value is ``lower``. They may be far apart, less so with more
+    ``most_pairs``, and may change when the two logs change places.
 
     Two empty logs have similarity 1. An empty log has no distribution to compare with another's, so one empty log is
     a :class:`ParameterError`.
@@ -140,7 +147,7 @@ def _similarities(
         elif rest.pairs <= most_pairs:
             found[matching] = _exact_by_rest(rest, tolerance, memory, progress)
         elif matching not in found:
-            found |= _bounded_similarities(rest, progress)
+            found |= _bounded_similarities(rest, progress, max(BOUNDED_BY, most_pairs))
     return [found[matching] for matching in matchings]
 
 
@@ -221,8 +228,8 @@ def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progr
     return _similarity_interval(min(least, most), most, most, "exact", rest, bounded=True)
 
 
-def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matching, Similarity]:
-    """Both matchings bounded by what is left after equal variants were matched.
+def _bounded_similarities(rest: _Shares, progress: Progress | None, pairs: int) -> dict[Matching, Similarity]:
+    """Bound both matchings by what is left after equal variants were matched.
 
     A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
     below direct matching is bounded as :mod:`veilog.measures.similarity._bounds` proves. For exact matching this
@@ -234,7 +241,7 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
     sides = sort_by_length(rest.rows, rest.a), sort_by_length(rest.columns, rest.b)
     (rows, a), (columns, b) = sorted(sides, key=lambda side: (len(side[0]), side[0]))  # the shorter bids
     masses, targets, unit, slack = _to_units(a, b, rest.whole)
-    problem = TransportProblem(rows, columns, masses, targets, progress)
+    problem = TransportProblem(rows, columns, masses, targets, progress, pairs)
     flows, edits, prices = cheap_plan(problem)
     lengths, others = (np.array([len(s) for s in side]) for side in (rows, columns))
     loss = _sum_costs(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
