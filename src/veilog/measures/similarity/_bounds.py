@@ -211,7 +211,7 @@ def least_costs(
     the price at the nearest known column of row i, and u_i that at the nearest of all, so 0 <= u_i + m <= n_i + m where
     m is the highest price (costs are not negative). A row is drawn with a chance in proportion to a_i (n_i + m), so
     x = (n_i - u_i) / (n_i + m) is from 0 to 1, and its mean is sum_i a_i (n_i - u_i) / sum_i a_i (n_i + m).
-    :func:`highest_mean` bounds that mean from above.
+    :func:`highest_mean` bounds that mean from above. The draws on which prices depend have other seeds.
     """
     a, b, values = problem.a.astype(float), problem.b.astype(float), prices.values
     known = prices.nearest + max(0.0, float(values.max()))
@@ -221,7 +221,7 @@ def least_costs(
     if certain or not weights.any():
         drawn, certain = np.arange(len(a)), True
     else:
-        drawn = np.random.default_rng(0).choice(len(a), count, p=weights / weights.sum())
+        drawn = np.random.default_rng(2).choice(len(a), count, p=weights / weights.sum())
     chosen, back = np.unique(drawn, return_inverse=True)
     found: dict[CostKind, float] = {}
     rounding = 1e-6 * (1 + float(np.abs(values).max())) * float(a.sum())
@@ -257,7 +257,7 @@ def highest_mean(values: FloatArray, error: float) -> float:
 def _scaled(problem: TransportProblem, prices: Prices) -> Prices:
     """Return the prices times the factor that makes the lower end highest.
 
-    A row knows few of the columns, and bids more for these than they are worth among all.
+    A row knows few columns, and bids more for these than they are worth among all.
     """
     a, b = problem.a / problem.a.sum(), problem.b / problem.b.sum()
     drawn = np.random.default_rng(1).choice(len(a), max(1, _SCALED_PAIRS // len(b)), p=a)
@@ -302,7 +302,7 @@ def _near(
     columns: IntArray,
     number: int,
 ) -> tuple[Any, AnyFloatArray]:
-    """Return places of near columns for each of these rows in a round, and their costs."""
+    """Return near columns of each of these rows in a round, and their costs."""
     count = problem.pairs // len(problem.rows)
     listed = min(int(np.clip(count // 64, *_LISTED)), len(columns))
     near, costs = np.zeros((len(rows), listed), dtype=np.int32), np.full((len(rows), listed), _FAR)
