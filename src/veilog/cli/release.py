@@ -64,8 +64,8 @@ _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats without a place for the guarantee."""
 NOISE_ONLY = 6
 """Exit status of a release that its own answers do not distinguish from noise."""
-_COMPARED_WHOLLY = 5_000
-"""Number of variants a side up to which `release` measures models and attacks, too."""
+_COMPARED_WHOLLY, _COMPARED = 5_000, 200_000
+"""Number of variants a side up to which `release` measures models and attacks, too, and the similarity alone."""
 
 
 def release(
@@ -261,14 +261,17 @@ def _comparison_source(original: EventLog | StoredLog | Variants, subset: Partit
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
-def _compare_release(original: EventLog | Variants, released: Release) -> Comparison:
-    """Return the comparison with the original; it costs less than the release."""
+def _compare_release(original: EventLog | Variants, released: Release) -> Comparison | None:
+    """Return the comparison with the original; None with very many variants."""
     variants = variants_of(original)
     details = released.details
     timed = released.full is not None or (
         details is not None and bool(details.times is not None or details.columns.cases or details.columns.events)
     )
-    wholly = max(len(variants), len(released.variants)) <= _COMPARED_WHOLLY
+    most = max(len(variants), len(released.variants))
+    if most > _COMPARED:
+        return None
+    wholly = most <= _COMPARED_WHOLLY
     logs = (original, released.log) if timed and isinstance(original, EventLog) else (variants, released.variants)
     with show_progress() as progress:
         return compare_logs(*logs, models=wholly, attacks=wholly, progress=progress)
