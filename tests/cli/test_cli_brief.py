@@ -99,7 +99,7 @@ def test_a_release_of_many_variants_shows_its_similarity_alone(
     shown = capsys.readouterr().out
     assert "similarity" in shown
     assert "attack test" not in shown
-    assert "adds a model and attacks" in shown
+    assert "veilog compare visits.csv" in shown
 
 
 def test_a_release_in_no_ledger_says_so_once_and_with_the_delta_of_an_account() -> None:
