@@ -334,9 +334,11 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
     others = _cut_into_boxes(columns, max(_COLUMN_BOX, len(columns) // _BOXES))
     centres = columns[others].mean(axis=1)
     chosen, sizes = min(len(others), -(-count // others.shape[1])), (centres**2).sum(axis=1)
-    far = sizes - 2 * rows[own].mean(axis=1) @ centres.T
-    for box, nearest in zip(own, np.argpartition(far, chosen - 1, axis=1)[:, :chosen], strict=True):
-        yield box, others[nearest].ravel()
+    for start in range(0, len(own), 128):  # one product of matrices for many boxes
+        some = own[start : start + 128]
+        far = sizes - 2 * rows[some].mean(axis=1) @ centres.T
+        for box, nearest in zip(some, np.argpartition(far, chosen - 1, axis=1)[:, :chosen], strict=True):
+            yield box, others[nearest].ravel()
 
 
 def _cut_into_boxes(features: AnyFloatArray, size: int) -> IntArray:
