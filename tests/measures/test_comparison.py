@@ -191,6 +191,8 @@ def test_without_attacks_no_one_is_attacked() -> None:
     whole, less = compare(original, released), compare(original, released, attacks=False)
     assert set(whole.results) - set(less.results) == set(comparison.ATTACKS)
     assert less.attacks == (None, None, None)
+    one = compare(original, released, attacks=("linkability",))
+    assert [found is not None for found in one.attacks] == [False, True, False]
     assert less.relative_log_similarity == whole.relative_log_similarity
 
 

@@ -119,7 +119,8 @@ def release(
     account = account_of(released.entry)
     out.json(released.to_json(), place, *more, account=account)
     reference = _comparison_source(original, planned.subset)
-    comparison = _compare_release(reference, released) if compare and json != "-" else None
+    wholly = details or reports != NO_REPORT
+    comparison = _compare_release(reference, released, wholly) if compare and json != "-" else None
     pages = [] if reports == NO_REPORT else _pages(reports, released, place, reference, comparison, planned)
     as_read, written = quote_path(log) + options(reading), [path_text(target, out=True), *map(str, more)]
     if details:
@@ -261,8 +262,11 @@ def _comparison_source(original: EventLog | StoredLog | Variants, subset: Partit
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
-def _compare_release(original: EventLog | Variants, released: Release) -> Comparison | None:
-    """Return the comparison with the original; None with very many variants."""
+def _compare_release(original: EventLog | Variants, released: Release, wholly: bool) -> Comparison | None:
+    """Return the comparison with the original; None with very many variants.
+
+    Unless it is shown wholly, it has what the short answer shows.
+    """
     variants = variants_of(original)
     details = released.details
     timed = released.full is not None or (
@@ -271,10 +275,11 @@ def _compare_release(original: EventLog | Variants, released: Release) -> Compar
     most = max(len(variants), len(released.variants))
     if most > _COMPARED:
         return None
-    wholly = most <= _COMPARED_WHOLLY
+    models = most <= _COMPARED_WHOLLY
+    attacks = models and (wholly or ("singling_out",))
     logs = (original, released.log) if timed and isinstance(original, EventLog) else (variants, released.variants)
     with show_progress() as progress:
-        return compare_logs(*logs, models=wholly, attacks=wholly, progress=progress)
+        return compare_logs(*logs, models=models, attacks=attacks, progress=progress)
 
 
 def _next_step(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -197,7 +197,7 @@ def compare(
     released: AnyLog,
     *,
     models: bool | Literal["pm4py"] = True,
-    attacks: bool = True,
+    attacks: bool | Collection[str] = True,
     anomalies: bool = False,
     use_cases: Sequence[str] | str = (),
     asked: UseCaseOptions | None = None,
@@ -223,7 +223,7 @@ def compare(
 
     Quality of the process model discovered from the release is found here within ``model_seconds`` (30 by default)
     unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other measures
-    that gets ``model_seconds`` (300) and ``model_memory`` bytes. People are attacked unless ``attacks`` is False.
+    that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``attacks`` are all, these, or none (False).
     ``anomalies`` adds the share of released cases that look normal (extra ``anomalies``). ``use_cases`` (names of
     :data:`veilog.measures.use_cases.USE_CASES`, or ``all``) adds what the release is good for. ``asked`` has options
     for them: ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against,
@@ -246,7 +246,8 @@ def compare(
     say, person = progress or (lambda text, fraction: None), column_of(before, told.person) or False
     pair = Pair(before, after, say, seconds, model_memory, miner, others, again, person, exact)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
-    left_out = (() if models else OF_MODELS) + (() if attacks else ATTACKS)
+    tried = attacks or () if attacks is not True else ATTACKS
+    left_out = {*(() if models else OF_MODELS), *(name for name in ATTACKS if name not in tried)}
     with pair.closing():
         results = dict(_run_measures(pair, [m for n, m in MEASURES.items() if m.extra in extras and n not in left_out]))
     first, last = (log.cases for log in pair.variants)
