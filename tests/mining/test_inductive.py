@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,7 @@ from refusals import refused
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.mining.inductive import Clock, OutOfTimeError, discover
+from veilog.mining.inductive import Clock, OutOfTimeError, _pieces, discover
 from veilog.mining.language import Language
 
 REAL = ("ccc19", "receipt", "sepsis", "traffic_fines", "unrineweginfectie", "bpic2013_incidents")
@@ -167,3 +168,10 @@ def test_trees_of_real_logs_are_those_of_pm4py(logs: Path, name: str) -> None:
     variants = veilog.read_variants(logs / f"{name}.xes.gz")
     for noise in (0.0, 0.2, 0.4):
         assert str(discover(variants, noise=noise)) == by_pm4py(variants, noise)
+
+
+def test_traces_are_cut_between_an_end_and_a_start_whatever_their_characters() -> None:
+    for start, end in itertools.permutations(r"^]-\[&~|", 2):
+        pieces = {f"{start}x{end}": 2, f"{start}y{end}": 2}
+        assert _pieces({"".join(pieces): 2}, {start}, {end}) == pieces
+    assert _pieces({"ab": 1}, {"a"}, {"b"}) == {}

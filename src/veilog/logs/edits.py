@@ -19,6 +19,8 @@ DistanceArray = npt.NDArray[np.unsignedinteger]
 
 _SHORT = 64
 """Events that fit into one word of a processor."""
+_ROWS = 256
+"""Strings that are compared together with all others."""
 _PARALLEL = 1 << 17
 """Distances from which on threads are worth their start."""
 
@@ -49,6 +51,20 @@ def edit_matrix(rows: Strings, columns: Strings, lengths: tuple[Any, Any] | None
             swapped = first is long and second is not far
             edits = _compare(others, some, dtype).T if swapped else _compare(some, others, dtype)
             found[np.ix_(first, second)] = edits
+    return found
+
+
+def edits_among(strings: Strings) -> DistanceArray:
+    """Return the distances of all pairs of strings, of which it computes half."""
+    lengths = lengths_of(strings)
+    order = np.argsort(lengths, kind="stable")
+    some, lengths = [strings[k] for k in order.tolist()], lengths[order]
+    found: DistanceArray = np.empty((len(some), len(some)), dtype=np.min_scalar_type(int(lengths.max(initial=0))))
+    for start in range(0, len(some), _ROWS):
+        rows = slice(start, start + _ROWS)
+        edits = edit_matrix(some[rows], some[start:], (lengths[rows], lengths[start:]))
+        found[np.ix_(order[rows], order[start:])] = edits
+        found[np.ix_(order[start:], order[rows])] = edits.T
     return found
 
 

@@ -17,6 +17,7 @@ before it ends one.
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -389,16 +390,20 @@ def _sequence(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
     """
     table: Table = {ord(letter): len(groups) + 1 for letter in set().union(*log)}
     table = {**table, **{ord(letter): number for number, group in enumerate(groups, 1) for letter in group}}
+    others: list[Table] = [
+        dict.fromkeys(letter for letter, place in table.items() if place != number)
+        for number in range(1, len(groups) + 1)
+    ]
     parts: list[dict[str, int]] = [defaultdict(int) for _ in groups]
     for (trace, cases), places in zip(log.items(), _translate(log, table), strict=False):
         fits = "".join(sorted(places)) == places
         begin = 0
-        for number, part in enumerate(parts, 1):
+        for number, (part, other) in enumerate(zip(parts, others, strict=True), 1):
             own = chr(number)
             end = begin + places.count(own, begin) if fits else _end_of(places, begin, own)
             piece = trace[begin:end]
             if not fits:
-                piece = "".join(c for c, place in zip(piece, places[begin:end], strict=True) if place == own)
+                piece = piece.translate(other)
             part[piece] += cases
             begin = end
     return parts
@@ -519,13 +524,14 @@ def _pieces(log: Log, starts: set[str], ends: set[str]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     cut = False
+    between = re.compile(f"(?<={_one_of(ends)})(?={_one_of(starts)})")
     for trace, cases in log.items():
-        marked = trace[0] + "".join(
-            BORDER + after if after in starts and before in ends else after
-            for before, after in itertools.pairwise(trace)
-        )
-        pieces = marked.split(BORDER)
+        pieces = between.split(trace)
         cut = cut or len(pieces) > 1
         for piece in pieces:
             found[piece] = found.get(piece, 0) + cases
     return found if cut else {}
+
+
+def _one_of(letters: set[str]) -> str:
+    return f"[{re.escape(''.join(sorted(letters)))}]"

@@ -14,7 +14,7 @@ import numpy as np
 
 from veilog._counting import rank_rows
 from veilog._typing import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
-from veilog.logs.edits import Strings, edit_matrix
+from veilog.logs.edits import Strings, edit_matrix, edits_among
 from veilog.logs.variants import Sequences
 from veilog.methods._relations import public_codes
 
@@ -97,7 +97,7 @@ def _cut_rows(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
 def distances(rows: Strings, columns: Strings) -> Float32Array:
     """Return Levenshtein distances over the longer length; two empty traces are equal."""
     a, b = _lengths(rows), _lengths(columns)
-    matrix = edit_matrix(rows, columns)
+    matrix = edits_among(rows) if rows is columns else edit_matrix(rows, columns)
     # Equal ratios are equal after rounding, so ties are ties.
     ratio = np.empty(matrix.shape, dtype=np.float32)
     step = max(1, _IN_CACHE // max(1, len(columns)))
