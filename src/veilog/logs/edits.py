@@ -55,7 +55,7 @@ def edit_matrix(rows: Strings, columns: Strings, lengths: tuple[Any, Any] | None
 
 
 def edits_among(strings: Strings) -> DistanceArray:
-    """Return the distances of all pairs of strings, of which it computes half."""
+    """Return the distances of all pairs of strings, and compute each once."""
     lengths = lengths_of(strings)
     order = np.argsort(lengths, kind="stable")
     some, lengths = [strings[k] for k in order.tolist()], lengths[order]
